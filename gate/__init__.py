@@ -1,0 +1,4 @@
+"""Ingest every version of every shapefile bundle exactly once.
+
+The entry points are in `main`; the design is in `docs/architecture.md`.
+"""

@@ -1,0 +1,208 @@
+"""The errors of the gate: one tree, divided by what helps.
+
+Every error that the gate raises on purpose stands here, under one of four
+branches. The branch says what the edge does with it, and nobody else asks:
+
+- `TransientError`: the same work may succeed later. The attempt is recorded
+  and the event is redelivered.
+- `BundleError`: the bundle itself is at fault. The job goes to *dead* at once;
+  a retry would read the same bytes.
+- `HeldError`: one fact is missing that a person can supply. The job is *held*
+  until a newer revision or an override arrives.
+- `ConfigurationError`: the deployment is at fault, not the bundle and not the
+  moment. Nothing is acknowledged until it is mended.
+
+Ordinary outcomes (a duplicate, a superseded revision, an object that was
+overwritten) are values, not errors: see `gate.manifest` and `gate.job`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class GateError(Exception):
+    """Say what happened, to what, and what to do about it.
+
+    `code` is stable and short: it is what logs, jobs and dead letters carry
+    and what a redrive selects by. `cure` is an instruction to a person.
+    The message reads `where: what; cure`.
+    """
+
+    code: ClassVar[str] = "gate"
+    cure: ClassVar[str] = "see the log"
+
+    def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.todo = cure or self.cure
+        prefix = f"{where}: " if where else ""
+        super().__init__(f"{prefix}{what}; {self.todo}")
+
+
+class TransientError(GateError):
+    """A failure that may pass by itself: redelivery helps."""
+
+    code = "transient"
+    cure = "it is tried again by itself"
+
+
+class BundleError(GateError):
+    """A fault in the uploaded files: redelivery cannot help, a new upload can."""
+
+    code = "bundle"
+    cure = "correct the files and upload the bundle again"
+
+
+class HeldError(GateError):
+    """A bundle that one fact from a person would make readable."""
+
+    code = "held"
+    cure = "supply the missing fact and upload the bundle again"
+
+
+class ConfigurationError(GateError):
+    """A fault in the deployment: settings, permissions, missing services."""
+
+    code = "configuration"
+    cure = "correct the deployment and deploy again"
+
+
+# --- transient --------------------------------------------------------------
+
+
+class StoreBusyError(TransientError):
+    """The state store refused for contention, quota or a lost connection."""
+
+    code = "store_busy"
+
+
+class StorageBusyError(TransientError):
+    """Cloud Storage answered with an error that passes by itself."""
+
+    code = "storage_busy"
+
+
+class ChecksumError(TransientError):
+    """The bytes that arrived are not the bytes that are stored (crc32c)."""
+
+    code = "checksum"
+    cure = "it is downloaded again; if that keeps failing, upload the object again"
+
+
+class UnexpectedError(TransientError):
+    """Something nobody foresaw: tried again, because most of these pass."""
+
+    code = "unexpected"
+    cure = "it is tried again; if it ends as a dead letter, report it with its history"
+
+
+# --- the bundle -------------------------------------------------------------
+
+
+class MissingComponentError(BundleError):
+    """A component that the format requires is not in the revision."""
+
+    code = "missing_component"
+    cure = "upload the missing file beside the others"
+
+
+class EmptyComponentError(BundleError):
+    """A required component holds no bytes, or fewer than its header."""
+
+    code = "empty_component"
+    cure = "upload the file again, whole"
+
+
+class NotAShapefileError(BundleError):
+    """The bytes are not what the extension says."""
+
+    code = "not_a_shapefile"
+    cure = "upload a real shapefile under this name"
+
+
+class TruncatedError(BundleError):
+    """A file ends before what its own header or index declares."""
+
+    code = "truncated"
+    cure = "upload the file again"
+
+
+class CorruptError(BundleError):
+    """A header or record contradicts itself or the format."""
+
+    code = "corrupt"
+    cure = "export the layer again and upload the whole bundle"
+
+
+class TornBundleError(BundleError):
+    """The components do not belong together: their record counts differ."""
+
+    code = "torn_bundle"
+    cure = "upload all components of one export together"
+
+
+class UnreadableError(BundleError):
+    """GDAL refused the layer, or reported an error while reading it."""
+
+    code = "unreadable"
+    cure = "export the layer again and upload the whole bundle"
+
+
+class LostRowsError(BundleError):
+    """Rows read, deleted and rejected do not add up to the rows in the file."""
+
+    code = "lost_rows"
+    cure = "export the layer again and upload the whole bundle"
+
+
+class UnsupportedError(BundleError):
+    """A legal thing that this version cannot read."""
+
+    code = "unsupported"
+    cure = "convert the layer to a supported form and upload it again"
+
+
+class TooLargeError(BundleError):
+    """The bundle is larger than the limit the deployment was given."""
+
+    code = "too_large"
+    cure = "split the layer, or raise MAX_BUNDLE_BYTES together with the function's memory"
+
+
+class SourceDeletedError(BundleError):
+    """A pinned component was deleted before it could be read."""
+
+    code = "source_deleted"
+    cure = "upload the bundle again if it is still wanted"
+
+
+class PermissionDeniedError(BundleError):
+    """The function may not read or write an object; waiting does not help."""
+
+    code = "permission"
+    cure = "grant the runtime service account access to the bucket, then redrive the job"
+
+
+class DatasetTakenError(BundleError):
+    """Another bundle already publishes under the name this one would take."""
+
+    code = "dataset_taken"
+    cure = "rename one of the two bundles and upload it again"
+
+
+class AttemptsExhaustedError(BundleError):
+    """Every attempt ended without a result, the last ones perhaps by a kill."""
+
+    code = "attempts_exhausted"
+    cure = "see the history; raise the function's memory or timeout if it was killed, then redrive"
+
+
+# --- the event --------------------------------------------------------------
+
+
+class MalformedEventError(GateError):
+    """An event that no version of this function could process."""
+
+    code = "malformed_event"
+    cure = "find who sends it; it is acknowledged and kept as a dead letter"

@@ -1,0 +1,1 @@
+"""Truthful reading of shapefiles."""

@@ -1,0 +1,1 @@
+"""Where datasets go: the port and its adapters."""

@@ -1,0 +1,98 @@
+"""The port to whatever holds the ingested datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gate.identity import Revision
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Table(Protocol):
+    """A layer as a sink sees it: a schema and its batches, read once.
+
+    `schema` has one WKB column, `geometry`, last; the other fields carry their
+    original name as field metadata `original_name`. `geo_crs` is PROJJSON, or
+    `None` where the layer has no CRS.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of every batch."""
+        ...
+
+    @property
+    def geo_crs(self) -> Mapping[str, Any] | None:
+        """Return the CRS as PROJJSON, `None` if the layer states none."""
+        ...
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in file order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Which revision takes effect, and which call of which job says so."""
+
+    revision: Revision
+    job_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The revision is what readers see.
+
+    `already` is true if an earlier call (a lost answer, a zombie) had made it
+    current; then nothing was changed. `rows` counts what the sink stored.
+    """
+
+    location: str
+    rows: int
+    already: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """The sink holds a newer revision; nothing was changed. `order` is that one's."""
+
+    order: int
+
+
+class Sink(Protocol):
+    """One dataset per bundle, replaced atomically, never by an older revision.
+
+    Errors are those of `gate.errors`: `StorageBusyError` for what passes,
+    `PermissionDeniedError` for 401 and 403, `DatasetTakenError` if another
+    bundle holds the name.
+    """
+
+    def current(self, revision: Revision) -> Published | Outdated | None:
+        """Tell what the sink holds: this revision, a newer one, or neither.
+
+        Cheap (one read): lets a redelivered job end without reading the bundle.
+        """
+        ...
+
+    def publish(
+        self,
+        publication: Publication,
+        table: Table,
+        report: Callable[[], Mapping[str, Any]],
+        still_owner: Callable[[], bool],
+    ) -> Published | Outdated | None:
+        """Store the table and make it current, all or nothing.
+
+        `report` is called once, after the last batch, and stands beside the
+        dataset; if it raises, nothing becomes visible and the error passes
+        through, as it does for an error raised by the table.
+        `still_owner` is asked after the upload and directly before the one
+        atomic step; if it says no, nothing becomes visible and the answer is
+        `None`. Readers see the old dataset or the new one, whole.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Where components come from: the port and its adapters."""
