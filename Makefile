@@ -1,0 +1,70 @@
+# make demo   watch bundles go through the whole system on this machine
+# make test   run every test
+#
+# Both set up .venv on first use. Python 3.11 is what Cloud Functions runs;
+# another one: make PYTHON=python3.12 ...
+
+PYTHON = python3.11
+BIN = .venv/bin
+LOWEST = .venv-lowest/bin
+PIP_INSTALL = pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo up test test-lowest lint deployable bench clean
+
+help:
+	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
+	@echo 'make up           start the local stack and keep it until Ctrl-C'
+	@echo 'make test         run every test: unit, contract, properties, emulator, e2e'
+	@echo 'make test-lowest  run unit and contract tests on the lowest supported versions'
+	@echo 'make lint         check style, format and types'
+	@echo 'make deployable   import the target with production requirements only'
+	@echo 'make bench        measure the event path on the Firestore emulator'
+	@echo 'make clean        remove the virtual environments and caches'
+
+demo: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system services
+	@$(BIN)/python -m gate local demo
+
+up: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system services
+	@$(BIN)/python -m gate local up
+
+test: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system optional
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+test-lowest: .venv/.installed .venv-lowest/.installed
+	$(BIN)/lower-bound-checker check --package-name shapefile-gate \
+		--constraints-file tests/constraints-lowest.txt
+	$(LOWEST)/python -m pytest -m 'not project' tests/unit tests/contract
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+deployable: .venv/.installed
+	PYTHON=$(PYTHON) sh .ci/deployable
+
+bench: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system services
+	@$(BIN)/python -m benchmarks.gate
+
+clean:
+	rm -rf .venv .venv-lowest .cache .coverage .hypothesis .mypy_cache .pytest_cache \
+		.ruff_cache build *.egg-info
+
+.venv/.installed: requirements.txt tests/requirements.txt pyproject.toml
+	@PYTHON=$(PYTHON) sh .ci/system python
+	@$(PYTHON) -m venv .venv
+	$(BIN)/$(PIP_INSTALL) -r tests/requirements.txt
+	$(BIN)/$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-lowest/.installed: tests/constraints-lowest.txt
+	@PYTHON=$(PYTHON) sh .ci/system python
+	@$(PYTHON) -m venv --clear .venv-lowest
+	$(LOWEST)/$(PIP_INSTALL) --only-binary :all: -r tests/constraints-lowest.txt
+	@touch $@
