@@ -7,7 +7,8 @@
 PYTHON = python3.11
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
-PIP_INSTALL = pip install --quiet --disable-pip-version-check
+# Errors only: pip says nothing while all is well.
+PIP_INSTALL = pip install -qq --disable-pip-version-check
 
 .PHONY: help demo up test test-lowest lint deployable bench clean
 
