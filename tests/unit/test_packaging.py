@@ -193,7 +193,7 @@ DECOYS = (
 
 
 def test_only_the_function_is_uploaded(tmp_path: Path, gcloud: str) -> None:
-    """The files that gcloud itself would upload are main.py, requirements.txt and gate's sources."""
+    """What gcloud itself would upload is main.py, requirements.txt and the sources of gate."""
     sources = (path.relative_to(ROOT) for path in (ROOT / "gate").rglob("*.py"))
     wanted = [Path("main.py"), Path("requirements.txt"), *sources]
     for path in (Path(".gcloudignore"), Path(".gitignore"), *wanted):

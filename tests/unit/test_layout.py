@@ -1,0 +1,189 @@
+"""The shape of the code, read from its syntax trees.
+
+Imports point one way: entry points → wiring → use cases → ports ← adapters.
+An import inside a function or under TYPE_CHECKING counts like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+CORE = ("gate.errors", "gate.identity", "gate.job", "gate.manifest", "gate.names")
+PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port")
+VALUES = (*CORE, "gate.events", "gate.settings")
+USE_CASES = ("gate.intake", "gate.ingest")
+
+# Which of our modules a module may import; the first pattern that fits decides.
+MAY_IMPORT = (
+    ("gate", ()),
+    ("gate.names", ("gate.errors",)),
+    ("gate.errors", ()),
+    ("gate.identity", CORE),
+    ("gate.job", CORE),
+    ("gate.manifest", CORE),
+    ("gate.events", CORE),
+    ("gate.settings", (*CORE, "gate.sinks.address")),
+    ("gate.sinks.address", CORE),
+    ("gate.*.port", CORE),
+    ("gate.intake", (*VALUES, *PORTS)),
+    ("gate.ingest", (*VALUES, *PORTS)),
+    ("gate.cloud_storage", CORE),
+    ("gate.store*", (*CORE, "gate.store.*")),
+    ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage")),
+    ("gate.sinks*", (*CORE, "gate.sinks.*", "gate.cloud_storage")),
+    ("gate.shapefile*", (*CORE, "gate.sinks.port", "gate.shapefile.*")),
+    ("gate.wiring", ("gate.*",)),
+    ("gate.local*", (*VALUES, "gate.local.*")),
+    ("gate.cli", ("gate.*",)),
+    ("gate.__main__", ("gate.cli",)),
+    ("main", ("gate.wiring", *VALUES, *USE_CASES)),
+)
+
+# Nothing in wiring's reach may import these, whatever the table above says.
+ENTRY_POINTS = ("main", "gate.cli", "gate.__main__", "gate.local*")
+
+# Which modules may import a third-party client; its errors are translated there.
+CLIENTS = {
+    "fiona": ("gate.shapefile.reader", "gate.shapefile.crs"),
+    "functions_framework": ("main",),
+    "google.cloud.firestore": ("gate.store.firestore",),
+    "google.cloud.firestore_v1": ("gate.store.firestore",),
+    "google.cloud.pubsub": (),
+    "google.cloud.storage": ("gate.cloud_storage",),
+    "google_crc32c": ("gate.cloud_storage",),
+}
+
+# Libraries that compute and hold no connection.
+LIBRARIES = ("numpy", "pyarrow", "shapely")
+
+# What the pure core may use of the standard library: nothing that reads a
+# clock, an environment, a file or a network.
+PURE = (
+    "__future__",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "enum",
+    "functools",
+    "hashlib",
+    "itertools",
+    "re",
+    "typing",
+    "unicodedata",
+)
+
+
+def modules() -> dict[str, ast.Module]:
+    """Return module name → syntax tree for main.py and everything in gate."""
+    trees = {}
+    for path in [ROOT / "main.py", *sorted((ROOT / "gate").rglob("*.py"))]:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        trees[name] = ast.parse(path.read_text(), str(path))
+    return trees
+
+
+MODULES = modules()
+
+
+def imports(module: str) -> Iterator[str]:
+    """Yield the dotted name of everything that a module imports, at any depth."""
+    for node in ast.walk(MODULES[module]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively"
+            assert node.module is not None
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def ours(imported: str) -> str | None:
+    """Return which of our modules an import names, `None` if it is none of ours."""
+    if imported in MODULES:
+        return imported
+    parent = imported.rpartition(".")[0]
+    return parent if parent in MODULES else None
+
+
+def fits(name: str, patterns: tuple[str, ...]) -> bool:
+    """Tell whether a module name fits one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def client(imported: str) -> str | None:
+    """Return the longest client that an import belongs to, `None` if to none."""
+    owners = [name for name in CLIENTS if f"{imported}.".startswith(f"{name}.")]
+    return max(owners, key=len, default=None)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_one_way(module: str) -> None:
+    """A module imports only what the table allows to its layer."""
+    allowed = next((allowed for pattern, allowed in MAY_IMPORT if fits(module, (pattern,))), None)
+    assert allowed is not None, f"{module} has no row in the table"
+    found = {ours(imported) for imported in imports(module)} - {None, module, "gate"}
+    assert not [name for name in found if name and not fits(name, allowed)]
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if not fits(name, ENTRY_POINTS)])
+def test_nothing_imports_an_entry_point(module: str) -> None:
+    """Entry points stand at the top: only another entry point may import one."""
+    found = {ours(imported) for imported in imports(module)} - {None}
+    assert not [name for name in found if name and fits(name, ENTRY_POINTS)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_client_is_imported_only_by_its_own_module(module: str) -> None:
+    """A third-party client, and so its errors, stay inside the module named for it."""
+    for imported in imports(module):
+        name = client(imported)
+        assert name is None or module in CLIENTS[name], f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_import_is_known(module: str) -> None:
+    """What is neither ours nor of the standard library is a named client or library."""
+    for imported in imports(module):
+        top = imported.partition(".")[0]
+        known = top in sys.stdlib_module_names or top in LIBRARIES
+        assert known or ours(imported) or client(imported), f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_is_pure(module: str) -> None:
+    """The core can read no clock, environment, file or network."""
+    outside = [imported for imported in imports(module) if not ours(imported)]
+    assert not [imported for imported in outside if imported.partition(".")[0] not in PURE]
+    called = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        for node in ast.walk(MODULES[module])
+        if isinstance(node, ast.Call)
+    }
+    assert not called & {"now", "utcnow", "today", "open", "input", "print"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_code_is_made_from_text(module: str) -> None:
+    """Nothing evaluates text or unpickles: what is read can never become code."""
+    names = {node.id for node in ast.walk(MODULES[module]) if isinstance(node, ast.Name)}
+    assert not names & {"eval", "exec", "compile", "__import__"}
+    tops = {imported.partition(".")[0] for imported in imports(module)}
+    assert not tops & {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+
+def test_handlers_return_nothing() -> None:
+    """A13: no function of main.py returns a value, so only an exception refuses an event."""
+    returned = [
+        ast.unparse(node)
+        for node in ast.walk(MODULES["main"])
+        if isinstance(node, ast.Return) and node.value is not None
+    ]
+    assert not returned
