@@ -1,0 +1,71 @@
+"""Write the tables of docs/errors.md and docs/configuration.md from the code.
+
+`python -m tests.tooling.reference` (or `make docs`) rewrites what stands between
+the two markers of each file; tests/unit/test_docs.py fails when that is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gate import errors
+
+ROOT = Path(__file__).parents[2]
+BEGIN = "<!-- written by `make docs`: begin -->"
+END = "<!-- written by `make docs`: end -->"
+
+BRANCHES = (
+    errors.TransientError,
+    errors.BundleError,
+    errors.HeldError,
+    errors.ConfigurationError,
+)
+
+
+def kinds(branch: type[errors.GateError]) -> Iterator[type[errors.GateError]]:
+    """Yield a class and every class below it, in the order of the source."""
+    yield branch
+    for below in branch.__subclasses__():
+        yield from kinds(below)
+
+
+def summary(kind: type[errors.GateError]) -> str:
+    """Return the docstring of an error up to its first blank line, on one line."""
+    return " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """Return a Markdown table; the first row is its head."""
+    head, *body = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    return "\n".join([head, "|" + " --- |" * len(rows[0]), *body])
+
+
+def errors_table() -> str:
+    """Return one table per branch of the error tree: code, meaning, cure."""
+    rest = [kind for kind in errors.GateError.__subclasses__() if kind not in BRANCHES]
+    parts = []
+    for title, members in [
+        *((summary(branch), list(kinds(branch))) for branch in BRANCHES),
+        ("Events", rest),
+    ]:
+        rows = [(f"`{kind.code}`", summary(kind), kind.cure) for kind in members]
+        parts.append(f"### {title.rstrip('.')}\n\n" + table(("Code", "What happened", "What to do"), *rows))
+    return "\n\n".join(parts)
+
+
+DOCUMENTS = {
+    ROOT / "docs" / "errors.md": errors_table,
+}
+
+
+def renewed(path: Path) -> str:
+    """Return the text of a document with its table made anew."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{DOCUMENTS[path]()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for document in DOCUMENTS:
+        document.write_text(renewed(document))
