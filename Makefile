@@ -10,7 +10,7 @@ LOWEST = .venv-lowest/bin
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint deployable bench clean
+.PHONY: help demo up test test-lowest lint docs deployable bench clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -18,6 +18,7 @@ help:
 	@echo 'make test         run every test: unit, contract, properties, emulator, e2e'
 	@echo 'make test-lowest  run unit and contract tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
+	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
 	@echo 'make clean        remove the virtual environments and caches'
@@ -45,6 +46,9 @@ lint: .venv/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/.installed
+	$(BIN)/python -m tests.tooling.reference
 
 deployable: .venv/.installed
 	PYTHON=$(PYTHON) sh .ci/deployable

@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- written by `make docs`: begin -->"
 END = "<!-- written by `make docs`: end -->"
 
-BRANCHES = (
-    errors.TransientError,
-    errors.BundleError,
-    errors.HeldError,
-    errors.ConfigurationError,
-)
+BRANCHES = {
+    errors.TransientError: "Passes by itself",
+    errors.BundleError: "The bundle is at fault",
+    errors.HeldError: "A fact is missing",
+    errors.ConfigurationError: "The deployment is at fault",
+}
 
 
 def kinds(branch: type[errors.GateError]) -> Iterator[type[errors.GateError]]:
@@ -37,20 +37,21 @@ def summary(kind: type[errors.GateError]) -> str:
 
 def table(*rows: tuple[str, ...]) -> str:
     """Return a Markdown table; the first row is its head."""
-    head, *body = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    head, *body = (
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows
+    )
     return "\n".join([head, "|" + " --- |" * len(rows[0]), *body])
 
 
 def errors_table() -> str:
     """Return one table per branch of the error tree: code, meaning, cure."""
+    sections = {title: list(kinds(branch)) for branch, title in BRANCHES.items()}
     rest = [kind for kind in errors.GateError.__subclasses__() if kind not in BRANCHES]
+    sections["The event is at fault"] = rest
     parts = []
-    for title, members in [
-        *((summary(branch), list(kinds(branch))) for branch in BRANCHES),
-        ("Events", rest),
-    ]:
+    for title, members in sections.items():
         rows = [(f"`{kind.code}`", summary(kind), kind.cure) for kind in members]
-        parts.append(f"### {title.rstrip('.')}\n\n" + table(("Code", "What happened", "What to do"), *rows))
+        parts.append(f"## {title}\n\n{table(('Code', 'What happened', 'What to do'), *rows)}")
     return "\n\n".join(parts)
 
 

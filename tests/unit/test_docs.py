@@ -1,0 +1,101 @@
+"""Documents that fail the build when they lag behind the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gate.errors import GateError
+from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+WORDS = {
+    "attempt",
+    "bundle",
+    "claim",
+    "component",
+    "crs",
+    "dead letter",
+    "dispatch",
+    "duplicate",
+    "feature",
+    "fence",
+    "generation",
+    "heartbeat",
+    "held",
+    "job",
+    "layer",
+    "lease",
+    "manifest",
+    "redrive",
+    "report",
+    "revision",
+    "schema",
+    "settle",
+    "sidecar",
+    "sink",
+    "superseded",
+    "sweep",
+}
+
+pytestmark = pytest.mark.project
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that the headings of a page give it."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_tables_are_those_of_the_code(page: Path) -> None:
+    """A page written from the code says what the code says; `make docs` renews it."""
+    assert page.read_text() == renewed(page)
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    """A code found in a log or a job leads to exactly one error."""
+    codes = [kind.code for kind in kinds(GateError)]
+    assert len(codes) == len(set(codes))
+    assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
+
+
+def test_every_error_says_what_to_do() -> None:
+    """Each error under a branch has a cure in words, one line, without a full stop."""
+    for branch in BRANCHES:
+        for kind in kinds(branch):
+            assert kind.cure, kind
+            assert "\n" not in kind.cure, kind
+            assert not kind.cure.endswith("."), kind
+
+
+def test_the_glossary_has_every_word_in_order() -> None:
+    """Each word that the code may use for its notions is explained, alphabetically."""
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    found = re.findall(r"^\*\*(.+)\.\*\*", text, re.MULTILINE)
+    assert {word.lower() for word in found} == WORDS
+    assert found == sorted(found, key=str.lower)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each relative link of a page names a file that exists, and a heading in it."""
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist(page: Path) -> None:
+    """Each `make` target that a page names is one of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^ {4}|\n)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE))
+    assert named <= targets
