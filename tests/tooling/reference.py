@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gate import errors
+from gate import errors, settings
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- written by `make docs`: begin -->"
@@ -24,10 +24,11 @@ BRANCHES = {
 
 
 def kinds(branch: type[errors.GateError]) -> Iterator[type[errors.GateError]]:
-    """Yield a class and every class below it, in the order of the source."""
+    """Yield a class and those below it, in the order of the source; not those of tests."""
     yield branch
     for below in branch.__subclasses__():
-        yield from kinds(below)
+        if below.__module__ in {errors.__name__, settings.__name__}:
+            yield from kinds(below)
 
 
 def summary(kind: type[errors.GateError]) -> str:
@@ -55,7 +56,21 @@ def errors_table() -> str:
     return "\n\n".join(parts)
 
 
+def configuration_table() -> str:
+    """Return the table of environment variables: name, default, meaning."""
+    rows = [
+        (
+            f"`{variable.name}`",
+            f"`{variable.default}`" if variable.default else "",
+            variable.meaning,
+        )
+        for variable in settings.VARIABLES
+    ]
+    return table(("Variable", "Default", "Meaning"), *rows)
+
+
 DOCUMENTS = {
+    ROOT / "docs" / "configuration.md": configuration_table,
     ROOT / "docs" / "errors.md": errors_table,
 }
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gate.errors import GateError
+from gate.settings import VARIABLES
+from gate.sinks.address import FORMATS, MAX_KEEP, SinkAddress
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
 ROOT = Path(__file__).parents[2]
@@ -99,3 +101,39 @@ def test_commands_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:`|^ {4}|\n)make ([a-z][a-z-]*)", page.read_text(), re.MULTILINE))
     assert named <= targets
+
+
+LIBRARY_VARIABLES = {
+    "FIRESTORE_EMULATOR_HOST",
+    "GATE_REQUIRE_SERVICES",
+    "GDAL_DATA",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_PROJECT",
+    "PROJ_DATA",
+    "PROJ_LIB",
+    "PUBSUB_EMULATOR_HOST",
+    "STORAGE_EMULATOR_HOST",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_variables_exist(page: Path) -> None:
+    """Each environment variable that a page names is one that something reads."""
+    named = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", page.read_text()))
+    assert named <= LIBRARY_VARIABLES | {variable.name for variable in VARIABLES}
+
+
+def test_the_sink_parameters_are_those_of_the_code() -> None:
+    """The page on configuration names each format, the default and the bound of `keep`."""
+    rows = dict(
+        re.findall(
+            r"^\| `(format|keep)` \| (.+) \|$",
+            (ROOT / "docs" / "configuration.md").read_text(),
+            re.MULTILINE,
+        )
+    )
+    default = SinkAddress("bucket")
+    assert rows["format"].startswith(f"`{default.format}` |")
+    assert all(known in rows["format"] for known in FORMATS)
+    assert rows["keep"].startswith(f"`{default.keep}` |")
+    assert f"0 to {MAX_KEEP}" in rows["keep"]

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 CORE = ("gate.errors", "gate.identity", "gate.job", "gate.manifest", "gate.names")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port")
-VALUES = (*CORE, "gate.events", "gate.settings")
+VALUES = (*CORE, "gate.events", "gate.log", "gate.settings")
 USE_CASES = ("gate.intake", "gate.ingest")
 
 # Which of our modules a module may import; the first pattern that fits decides.
@@ -30,7 +30,8 @@ MAY_IMPORT = (
     ("gate.job", CORE),
     ("gate.manifest", CORE),
     ("gate.events", CORE),
-    ("gate.settings", (*CORE, "gate.sinks.address")),
+    ("gate.settings", (*CORE, "gate.sinks.address", "gate.store.port")),
+    ("gate.log", CORE),
     ("gate.sinks.address", CORE),
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
