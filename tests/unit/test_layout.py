@@ -17,29 +17,32 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 CORE = ("gate.errors", "gate.identity", "gate.job", "gate.manifest", "gate.names")
+VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port")
-VALUES = (*CORE, "gate.events", "gate.log", "gate.settings")
-USE_CASES = ("gate.intake", "gate.ingest")
+USE_CASES = ("gate.intake", "gate.ingest", "gate.ownership")
 
 # Which of our modules a module may import; the first pattern that fits decides.
 MAY_IMPORT = (
     ("gate", ()),
-    ("gate.names", ("gate.errors",)),
     ("gate.errors", ()),
+    ("gate.names", ("gate.errors",)),
     ("gate.identity", CORE),
     ("gate.job", CORE),
     ("gate.manifest", CORE),
     ("gate.events", CORE),
-    ("gate.settings", (*CORE, "gate.sinks.address", "gate.store.port")),
     ("gate.log", CORE),
-    ("gate.sinks.address", CORE),
+    ("gate.dead_letters", (*CORE, "gate.events")),
+    ("gate.settings", (*CORE, "gate.sinks.address", "gate.store.port")),
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
-    ("gate.ingest", (*VALUES, *PORTS)),
-    ("gate.cloud_storage", CORE),
+    ("gate.ownership", (*VALUES, *PORTS)),
+    ("gate.ingest", (*VALUES, *PORTS, "gate.ownership")),
+    ("gate.crc32c", ()),
+    ("gate.cloud_storage", (*CORE, "gate.source.port")),
     ("gate.store*", (*CORE, "gate.store.*")),
-    ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage")),
-    ("gate.sinks*", (*CORE, "gate.sinks.*", "gate.cloud_storage")),
+    ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
+    ("gate.sinks.address", CORE),
+    ("gate.sinks*", (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c")),
     ("gate.shapefile*", (*CORE, "gate.sinks.port", "gate.shapefile.*")),
     ("gate.wiring", ("gate.*",)),
     ("gate.local*", (*VALUES, "gate.local.*")),
@@ -48,18 +51,25 @@ MAY_IMPORT = (
     ("main", ("gate.wiring", *VALUES, *USE_CASES)),
 )
 
-# Nothing in wiring's reach may import these, whatever the table above says.
+# Only another entry point may import one of these, whatever the table says.
 ENTRY_POINTS = ("main", "gate.cli", "gate.__main__", "gate.local*")
 
 # Which modules may import a third-party client; its errors are translated there.
+# The local stack makes topics with a client of its own.
 CLIENTS = {
     "fiona": ("gate.shapefile.reader", "gate.shapefile.crs"),
     "functions_framework": ("main",),
+    "google.api_core": ("gate.cloud_storage", "gate.store.firestore", "gate.local.topics"),
+    "google.auth": ("gate.cloud_storage",),
     "google.cloud.firestore": ("gate.store.firestore",),
     "google.cloud.firestore_v1": ("gate.store.firestore",),
     "google.cloud.pubsub": (),
     "google.cloud.storage": ("gate.cloud_storage",),
-    "google_crc32c": ("gate.cloud_storage",),
+    "google.protobuf": ("gate.local.topics",),
+    "google.pubsub_v1": ("gate.local.topics",),
+    "google_crc32c": ("gate.crc32c",),
+    "grpc": ("gate.local.topics",),
+    "requests": ("gate.cloud_storage",),
 }
 
 # Libraries that compute and hold no connection.
