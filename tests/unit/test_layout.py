@@ -70,6 +70,7 @@ CLIENTS = {
     "google_crc32c": ("gate.crc32c",),
     "grpc": ("gate.local.topics",),
     "requests": ("gate.cloud_storage",),
+    "urllib3": ("gate.cloud_storage",),
 }
 
 # Libraries that compute and hold no connection.
