@@ -1,0 +1,248 @@
+"""Cloud Storage, as few operations as the gate needs, with its errors translated.
+
+The only module that imports google-cloud-storage. An object that is not there
+and a precondition that does not hold are values (`None`, `False`); everything
+else that the library raises becomes an error of `gate.errors`.
+
+Names are handed over as they are: the library quotes them once for the wire,
+and nothing here unquotes them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+import urllib3
+from google.api_core import exceptions as api
+from google.auth import exceptions as auth
+from google.cloud import storage
+from google.cloud.storage.exceptions import DataCorruption
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from gate.errors import (
+    ChecksumError,
+    ConfigurationError,
+    GateError,
+    PermissionDeniedError,
+    StorageBusyError,
+    UnexpectedError,
+)
+from gate.identity import Pin
+from gate.source.port import ObjectFacts
+
+# Otherwise the library asks for every bucket it meets, in a thread of its own, to
+# label traces that nobody collects: a request more, and a 403 in the audit log of
+# a service account that may only read objects.
+os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+
+ABSENT = 0
+"""The generation to expect of an object that must not exist yet."""
+
+_READ_ATTEMPTS = 5
+_MESSAGE_CHARACTERS = 300
+
+_BUSY = (
+    api.TooManyRequests,
+    api.ServerError,
+    api.Conflict,
+    api.RetryError,
+    auth.TransportError,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    ConnectionError,
+    TimeoutError,
+)
+_RAISED = (*_BUSY, api.GoogleAPIError, auth.GoogleAuthError, DataCorruption)
+
+
+class CloudStorage:
+    """Objects in buckets, read and written under a pinned generation.
+
+    Requests that fail with 429, 5xx or a lost connection are repeated for
+    `retry_seconds` (0: never) before `StorageBusyError` is raised.
+    """
+
+    def __init__(
+        self,
+        client: storage.Client,
+        *,
+        retry_seconds: float = 60.0,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        self._client = client
+        retry = DEFAULT_RETRY.with_timeout(retry_seconds) if retry_seconds else None
+        self._patience: dict[str, Any] = {"retry": retry, "timeout": timeout_seconds}
+
+    def stat(self, bucket: str, name: str, generation: int | None = None) -> ObjectFacts | None:
+        """Return the facts of one generation, or of the live one; `None` if it is not there."""
+        with _translated(bucket, name):
+            blob = self._bucket(bucket).get_blob(name, generation=generation, **self._patience)
+        return None if blob is None else _facts(blob)
+
+    def download(self, bucket: str, pin: Pin, path: Path) -> bool:
+        """Write the stored bytes of exactly this generation to `path`, unproven.
+
+        Return whether the generation is there. The blob is made afresh: one
+        that has been read from the server downloads by its media link, and the
+        link of fake-gcs-server carries no generation. The bytes are taken raw,
+        for the checksum is of what is stored, before any `Content-Encoding`.
+        """
+        blob = self._bucket(bucket).blob(pin.name, generation=pin.generation)
+        with _translated(bucket, pin.name), path.open("wb") as file:
+            try:
+                blob.download_to_file(file, raw_download=True, checksum=None, **self._patience)
+            except (api.NotFound, api.PreconditionFailed):
+                return False
+        return True
+
+    def read(self, bucket: str, name: str) -> tuple[bytes, int] | None:
+        """Return the bytes of the live object with their generation, `None` if there is none.
+
+        The facts tell the generation and the download is pinned to it, so the
+        two belong together; a swap in between is followed.
+        """
+        for _ in range(_READ_ATTEMPTS):
+            facts = self.stat(bucket, name)
+            if facts is None:
+                return None
+            blob = self._bucket(bucket).blob(name, generation=facts.generation)
+            with _translated(bucket, name):
+                try:
+                    return blob.download_as_bytes(**self._patience), facts.generation
+                except api.NotFound:
+                    continue
+        raise StorageBusyError("changed during every read", where=f"gs://{bucket}/{name}")
+
+    def names(self, bucket: str, prefix: str) -> Iterator[Pin]:
+        """Yield the live objects that begin with `prefix` and hold no `/` after it."""
+        with _translated(bucket, prefix):
+            for blob in self._client.list_blobs(
+                bucket,
+                prefix=prefix,
+                delimiter="/",
+                fields="items(name,generation),nextPageToken",
+                **self._patience,
+            ):
+                yield Pin(blob.name, int(blob.generation))
+
+    def upload(self, bucket: str, name: str, path: Path, media_type: str) -> ObjectFacts:
+        """Create the object from a file and return the facts of what is stored now.
+
+        Never overwrites. If the name is taken, the facts are those of the
+        object that holds it: after a lost answer that is one's own, so the
+        caller compares size and crc32c either way.
+        """
+        blob = self._bucket(bucket).blob(name)
+        with _translated(bucket, name):
+            try:
+                blob.upload_from_filename(
+                    str(path),
+                    content_type=media_type,
+                    if_generation_match=ABSENT,
+                    checksum="crc32c",
+                    **self._patience,
+                )
+            except api.PreconditionFailed as taken:
+                found = self.stat(bucket, name)
+                if found is None:
+                    raise StorageBusyError(
+                        "taken, then gone", where=f"gs://{bucket}/{name}"
+                    ) from taken
+                return found
+        return _facts(blob)
+
+    def swap(
+        self, bucket: str, name: str, payload: bytes, media_type: str, expected: int
+    ) -> int | None:
+        """Replace the live object if it is still at generation `expected` (or `ABSENT`).
+
+        Return the new generation, or `None` if the precondition did not hold.
+        A `None` may hide one's own write: its answer can be lost, and the
+        repeated request then fails on it. Read again before believing it.
+        Readers are told not to cache.
+        """
+        blob = self._bucket(bucket).blob(name)
+        blob.cache_control = "no-cache"
+        with _translated(bucket, name):
+            try:
+                blob.upload_from_string(
+                    payload,
+                    content_type=media_type,
+                    if_generation_match=expected,
+                    checksum="crc32c",
+                    **self._patience,
+                )
+            except api.PreconditionFailed:
+                return None
+        return int(blob.generation)
+
+    def delete(self, bucket: str, pin: Pin) -> None:
+        """Remove exactly this generation; one that is gone already is no error."""
+        blob = self._bucket(bucket).blob(pin.name, generation=pin.generation)
+        with _translated(bucket, pin.name):
+            try:
+                blob.delete(**self._patience)
+            except api.NotFound:
+                return
+
+    def _bucket(self, bucket: str) -> storage.Bucket:
+        return self._client.bucket(bucket)
+
+
+def connect(project: str | None = None) -> CloudStorage:
+    """Open Cloud Storage with the credentials of the environment.
+
+    `STORAGE_EMULATOR_HOST` leads to an emulator, without credentials. Raises
+    `ConfigurationError` where there are none and they are needed.
+    """
+    try:
+        return CloudStorage(storage.Client(project=project))
+    except auth.GoogleAuthError as error:
+        raise ConfigurationError(_first_line(error), where="Cloud Storage") from error
+
+
+def _facts(blob: storage.Blob) -> ObjectFacts:
+    return ObjectFacts(
+        name=blob.name,
+        generation=int(blob.generation),
+        size_bytes=int(blob.size),
+        crc32c=blob.crc32c,
+        metadata=dict(blob.metadata or {}),
+    )
+
+
+@contextmanager
+def _translated(bucket: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except _RAISED as error:
+        raise _meaning(error, f"gs://{bucket}/{name}") from error
+
+
+def _meaning(error: Exception, where: str) -> GateError:
+    """Return the error of ours that says what the library's means for the work."""
+    what = _first_line(error)
+    if isinstance(error, (api.Forbidden, api.Unauthorized)):
+        return PermissionDeniedError(what, where=where)
+    if isinstance(error, auth.RefreshError) and not error.retryable:
+        return PermissionDeniedError(what, where=where)
+    if isinstance(error, api.NotFound):
+        return ConfigurationError("there is no such bucket", where=where)
+    if isinstance(error, DataCorruption):
+        return ChecksumError(what, where=where)
+    # The library raises 408 as a plain call error, without a class of its own.
+    if isinstance(error, (*_BUSY, auth.RefreshError)) or getattr(error, "code", None) == 408:
+        return StorageBusyError(what, where=where)
+    return UnexpectedError(what, where=where)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:_MESSAGE_CHARACTERS]

@@ -1,0 +1,267 @@
+"""Datasets on Cloud Storage: uploaded whole, then made current by one swap.
+
+Readers follow `latest.json`. A publication uploads a dataset and its report
+under names of its own, which nobody can see through the pointer, and then
+replaces the pointer on condition that it is still the one that was compared.
+So nothing that readers see is ever half-written, and an older revision never
+replaces a newer one, however late a zombie wakes up: whoever moved the pointer
+first makes the other compare again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gate import crc32c
+from gate.cloud_storage import ABSENT, CloudStorage
+from gate.errors import ChecksumError, GateError, StorageBusyError
+from gate.identity import Pin, Revision, bundle_id
+from gate.sinks import geoparquet, layout, pointer
+from gate.sinks.address import SinkAddress
+from gate.sinks.layout import Attempt
+from gate.sinks.pointer import Pointer
+from gate.sinks.port import Outdated, Publication, Published, Table
+
+logger = logging.getLogger(__name__)
+
+_JSON = "application/json"
+_SWAPS = 10
+
+
+class CloudStorageSink:
+    """The `gate.sinks.port.Sink` over a bucket, in GeoParquet.
+
+    `now` stamps the pointer, nothing is decided by it. `token` returns hex
+    digits that no other call gets: they make the names of each call its own.
+    """
+
+    def __init__(
+        self,
+        storage: CloudStorage,
+        address: SinkAddress,
+        *,
+        now: Callable[[], datetime],
+        token: Callable[[], str],
+    ) -> None:
+        self._storage = storage
+        self._address = address
+        self._now = now
+        self._token = token
+
+    def current(self, revision: Revision) -> Published | Outdated | None:
+        """Tell what the pointer says of this revision; reads nothing else."""
+        held, _ = self._place(revision).read()
+        return held.verdict(revision) if held else None
+
+    def publish(
+        self,
+        publication: Publication,
+        table: Table,
+        report: Callable[[], Mapping[str, Any]],
+        still_owner: Callable[[], bool],
+    ) -> Published | Outdated | None:
+        """Store the table and make it current, all or nothing: see the port.
+
+        Raises `ConfigurationError` if the bucket does not exist or the pointer
+        is not one of ours, `ChecksumError` if what is stored is not what was
+        sent.
+        """
+        place = self._place(publication.revision)
+        settled = self.current(publication.revision)
+        if settled:
+            return settled
+        attempt = Attempt.of(publication.revision, publication.fence, self._token())
+        upload = _Upload(place, attempt)
+        try:
+            with TemporaryDirectory(prefix="gate-") as workdir:
+                mine = self._store(publication, table, report, upload, Path(workdir))
+            outcome = self._make_current(publication.revision, mine, upload, still_owner)
+        except BaseException:
+            upload.discard()
+            raise
+        if isinstance(outcome, Pointer):
+            self._clean_up(place, attempt, outcome)
+            return Published(outcome.location, outcome.rows)
+        upload.discard()
+        return outcome
+
+    def _place(self, revision: Revision) -> _Place:
+        folder = layout.folder(self._address.output_prefix, revision.bundle)
+        return _Place(self._storage, self._address.bucket, folder)
+
+    def _store(
+        self,
+        publication: Publication,
+        table: Table,
+        report: Callable[[], Mapping[str, Any]],
+        upload: _Upload,
+        workdir: Path,
+    ) -> Pointer:
+        """Write, upload and prove dataset and report; return the pointer to them, not yet set."""
+        revision, attempt, place = publication.revision, upload.attempt, upload.place
+        dataset = workdir / "dataset.parquet"
+        rows = geoparquet.write(dataset, table, _lineage(publication))
+        size_bytes, checksum = crc32c.of_file(dataset)
+        mine = Pointer(
+            bundle_id=bundle_id(revision.bundle),
+            bucket=revision.bundle.bucket,
+            basename=revision.bundle.basename,
+            revision_id=revision.id,
+            order=revision.order,
+            job_id=publication.job_id,
+            fence=publication.fence,
+            location=place.uri(attempt.dataset),
+            dataset=attempt.dataset,
+            report=attempt.report,
+            rows=rows,
+            size_bytes=size_bytes,
+            crc32c=checksum,
+            published_at=self._now().isoformat(),
+        )
+        reported = workdir / "report.json"
+        content = {**report(), "publication": json.loads(mine.as_json())}
+        reported.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
+        upload.send(attempt.dataset, dataset, geoparquet.MEDIA_TYPE)
+        upload.send(attempt.report, reported, _JSON)
+        return mine
+
+    def _make_current(
+        self,
+        revision: Revision,
+        mine: Pointer,
+        upload: _Upload,
+        still_owner: Callable[[], bool],
+    ) -> Pointer | Published | Outdated | None:
+        """Swap the pointer; return the one that stands if it is ours, else why not.
+
+        A refused swap is no answer yet: it may have been refused because our
+        own earlier request had been applied and its answer lost. So each round
+        begins with reading the pointer again. While it is unknown whether a
+        swap was applied, or if one was and has been superseded since,
+        `upload.exposed` keeps the upload from being removed.
+        """
+        place = upload.place
+        for _ in range(_SWAPS):
+            held, generation = place.read()
+            if held and held.dataset == mine.dataset:
+                return held
+            verdict = held.verdict(revision) if held else None
+            upload.exposed = held is not None and mine.dataset in held.previous
+            if verdict:
+                return verdict
+            if not still_owner():
+                return None
+            successor = replace(mine, previous=self._previous(held))
+            upload.exposed = True
+            try:
+                if place.swap(successor, generation):
+                    return successor
+            except StorageBusyError:
+                if place.read()[1] == generation:
+                    raise
+        raise StorageBusyError("the pointer moved in every round", where=place.uri(layout.POINTER))
+
+    def _previous(self, held: Pointer | None) -> tuple[str, ...]:
+        return (held.dataset, *held.previous)[: self._address.keep] if held else ()
+
+    def _clean_up(self, place: _Place, attempt: Attempt, standing: Pointer) -> None:
+        """Remove what the publication has superseded, and what crashed attempts left.
+
+        It is not part of the publication: what goes wrong is logged, and the
+        next publication of the bundle tries again.
+        """
+        try:
+            found = {pin.name.removeprefix(place.folder): pin for pin in place.objects()}
+            for name in layout.removable(found, attempt, standing.previous):
+                place.remove(found[name])
+        except GateError as error:
+            logger.warning("clean-up failed", extra={"folder": place.folder, "detail": str(error)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The folder of one bundle in the bucket of the sink."""
+
+    storage: CloudStorage
+    bucket: str
+    folder: str
+
+    def uri(self, name: str) -> str:
+        return f"gs://{self.bucket}/{self.folder}{name}"
+
+    def read(self) -> tuple[Pointer | None, int]:
+        """Return the pointer and its generation, or `None` and `ABSENT`."""
+        found = self.storage.read(self.bucket, f"{self.folder}{layout.POINTER}")
+        if found is None:
+            return None, ABSENT
+        content, generation = found
+        return pointer.parse(content, self.uri(layout.POINTER)), generation
+
+    def swap(self, successor: Pointer, expected: int) -> int | None:
+        name = f"{self.folder}{layout.POINTER}"
+        return self.storage.swap(self.bucket, name, successor.as_json(), _JSON, expected)
+
+    def objects(self) -> Iterator[Pin]:
+        return self.storage.names(self.bucket, self.folder)
+
+    def remove(self, pin: Pin) -> None:
+        self.storage.delete(self.bucket, pin)
+
+
+@dataclass(slots=True)
+class _Upload:
+    """What one call has uploaded, and whether the pointer might lead to it."""
+
+    place: _Place
+    attempt: Attempt
+    exposed: bool = False
+
+    def send(self, name: str, path: Path, media_type: str) -> None:
+        """Upload one file and compare what is stored with it."""
+        place = self.place
+        stored = place.storage.upload(place.bucket, f"{place.folder}{name}", path, media_type)
+        if (stored.size_bytes, stored.crc32c) != crc32c.of_file(path):
+            raise ChecksumError(
+                f"{stored.size_bytes} bytes with crc32c {stored.crc32c} are not what was sent",
+                where=place.uri(name),
+            )
+
+    def discard(self) -> None:
+        """Remove what was uploaded, unless readers might see it.
+
+        As best it can: what remains is removed by the next publication.
+        """
+        if self.exposed:
+            return
+        try:
+            for name in (self.attempt.dataset, self.attempt.report):
+                stored = self.place.storage.stat(self.place.bucket, f"{self.place.folder}{name}")
+                if stored:
+                    self.place.remove(stored.pin)
+        except GateError as error:
+            logger.warning(
+                "discard failed", extra={"folder": self.place.folder, "detail": str(error)}
+            )
+
+
+def _lineage(publication: Publication) -> dict[str, Any]:
+    """Return where a dataset comes from; generations are strings, as in the API."""
+    revision = publication.revision
+    return {
+        "bundle": str(revision.bundle),
+        "bundle_id": bundle_id(revision.bundle),
+        "revision": revision.id,
+        "order": str(revision.order),
+        "job": publication.job_id,
+        "pins": {
+            extension: {"name": pin.name, "generation": str(pin.generation)}
+            for extension, pin in revision.pins
+        },
+    }

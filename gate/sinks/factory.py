@@ -1,0 +1,23 @@
+"""From the address of a sink to the sink."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+from gate.cloud_storage import CloudStorage
+from gate.sinks.address import SinkAddress
+from gate.sinks.cloud_storage import CloudStorageSink
+from gate.sinks.port import Sink
+
+_TOKEN_BYTES = 4
+
+
+def open_sink(address: SinkAddress, storage: CloudStorage) -> Sink:
+    """Return the sink at `address`, with the machine's clock and randomness."""
+    return CloudStorageSink(
+        storage,
+        address,
+        now=lambda: datetime.now(UTC),
+        token=lambda: secrets.token_hex(_TOKEN_BYTES),
+    )

@@ -1,0 +1,90 @@
+"""The pointer `latest.json`: which revision of a bundle readers see."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gate.errors import ConfigurationError, DatasetTakenError
+from gate.identity import Revision, bundle_id
+from gate.sinks.port import Outdated, Published
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a pointer says.
+
+    `dataset`, `report` and `previous` (superseded datasets that are still
+    there, newest first) are names within the pointer's own folder; `location`
+    is the dataset's URI. `published_at` is RFC 3339.
+
+    In JSON, `order` is a string of digits: it is a sum of generations, beyond
+    2^53, and readers in JavaScript would round a number. Compare it as an
+    integer. The other numbers are far below that.
+    """
+
+    bundle_id: str
+    bucket: str
+    basename: str
+    revision_id: str
+    order: int
+    job_id: str
+    fence: int
+    location: str
+    dataset: str
+    report: str
+    rows: int
+    size_bytes: int
+    crc32c: str
+    published_at: str
+    previous: tuple[str, ...] = ()
+
+    def as_json(self) -> bytes:
+        """Return the pointer as it is stored."""
+        content = {"format_version": FORMAT_VERSION, **asdict(self), "order": str(self.order)}
+        return json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n"
+
+    def verdict(self, revision: Revision) -> Published | Outdated | None:
+        """Tell what this pointer means for a publication of `revision`.
+
+        `None`: it is older and may be replaced. Two revisions of one bundle
+        never have the same order unless one was made up; the one that is
+        published stays. Raises `DatasetTakenError` if the pointer is another
+        bundle's.
+        """
+        if self.bundle_id != bundle_id(revision.bundle):
+            raise DatasetTakenError(
+                f"gs://{self.bucket}/{self.basename} already publishes as {self.location}",
+                where=str(revision.bundle),
+            )
+        if self.revision_id == revision.id:
+            return Published(self.location, self.rows, already=True)
+        return Outdated(self.order) if self.order >= revision.order else None
+
+
+def parse(content: bytes, where: str) -> Pointer:
+    """Return the pointer stored under `where`.
+
+    Raises `ConfigurationError` if it is not one that this version understands:
+    guessing could replace a newer dataset by an older one.
+    """
+    try:
+        fields: dict[str, Any] = json.loads(content)
+        if fields.pop("format_version") != FORMAT_VERSION:
+            raise ValueError("format_version")
+        known = {name: fields[name] for name in Pointer.__dataclass_fields__}
+        pointer = Pointer(
+            **{**known, "order": int(known["order"]), "previous": tuple(known["previous"])}
+        )
+        if not isinstance(pointer.bundle_id, str) or not isinstance(pointer.revision_id, str):
+            raise TypeError("an id is no string")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"is no pointer of format {FORMAT_VERSION} ({type(error).__name__}: {error})",
+            where=where,
+            cure="move the object away if it is not the gate's, or give SINK another prefix",
+        ) from error
+    return pointer

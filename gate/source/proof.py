@@ -1,0 +1,19 @@
+"""The proof that a downloaded file is the object that is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gate import crc32c
+from gate.errors import ChecksumError
+from gate.source.port import ObjectFacts
+
+
+def prove(bucket: str, facts: ObjectFacts, path: Path) -> None:
+    """Compare the file with the facts; raise `ChecksumError` if size or crc32c differ."""
+    size_bytes, checksum = crc32c.of_file(path)
+    where = f"gs://{bucket}/{facts.name}"
+    if size_bytes != facts.size_bytes:
+        raise ChecksumError(f"{size_bytes} of {facts.size_bytes} bytes arrived", where=where)
+    if checksum != facts.crc32c:
+        raise ChecksumError(f"crc32c is {checksum}, not {facts.crc32c}", where=where)

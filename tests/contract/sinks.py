@@ -1,0 +1,185 @@
+"""Benches for sinks: the sink, a reader's eyes on it, and what breaks it."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from google.cloud import storage
+
+from gate.cloud_storage import CloudStorage
+from gate.errors import StorageBusyError
+from gate.identity import Revision
+from gate.names import Bundle
+from gate.sinks import layout
+from gate.sinks.address import SinkAddress
+from gate.sinks.cloud_storage import CloudStorageSink
+from gate.sinks.memory import MemorySink
+from gate.sinks.port import Outdated, Published, Sink
+from tests.contract.network import Network, after, before_answer, lose, refuse
+from tests.layers import Layer, publication
+
+PUBLISHED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a reader who follows the pointer sees."""
+
+    revision_id: str
+    names: list[str]
+    geo_crs: Mapping[str, Any] | None
+    report: Mapping[str, Any]
+
+
+class SinkBench(ABC):
+    """One sink under test, and its datasets from the reader's side."""
+
+    sink: Sink
+
+    @abstractmethod
+    def seen(self, bundle: Bundle) -> Seen | None:
+        """Return what readers see of a bundle, `None` if there is nothing."""
+
+    @abstractmethod
+    def before_swap(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the atomic step."""
+
+    @abstractmethod
+    def cut_upload(self) -> None:
+        """Lose the connection on the next upload of a dataset."""
+
+    @abstractmethod
+    def cut_answer(self) -> None:
+        """Lose the answer to the next atomic step, and whatever is asked after it."""
+
+    def publish(
+        self, of: Revision, layer: Layer, fence: int = 1, *, owner: bool = True
+    ) -> Published | Outdated | None:
+        """Publish with a plain report and an owner who never changes."""
+        return self.sink.publish(
+            publication(of, fence), layer, lambda: {"layer": of.bundle.stem}, lambda: owner
+        )
+
+
+class MemorySinkBench(SinkBench):
+    """The bench of the sink in memory."""
+
+    def __init__(self) -> None:
+        self.sink: MemorySink = MemorySink()
+
+    def seen(self, bundle: Bundle) -> Seen | None:
+        """Return what readers see of a bundle, `None` if there is nothing."""
+        dataset = self.sink.datasets.get(bundle.basename)
+        if dataset is None:
+            return None
+        names = [name for batch in dataset.batches for name in batch.column("name").to_pylist()]
+        return Seen(dataset.publication.revision.id, names, dataset.geo_crs, dataset.report)
+
+    def before_swap(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the atomic step."""
+        self._once("swap", callback)
+
+    def cut_upload(self) -> None:
+        """Lose the connection on the next upload of a dataset."""
+        self._once("upload", _lost)
+
+    def cut_answer(self) -> None:
+        """Lose the answer to the next atomic step, and whatever is asked after it."""
+        self._once("answer", _lost)
+
+    def _once(self, step: str, callback: Callable[[], object]) -> None:
+        def on(reached: str) -> None:
+            if reached == step:
+                self.sink.on = lambda _step: None
+                callback()
+
+        self.sink.on = on
+
+
+def _lost() -> None:
+    raise StorageBusyError("lost")
+
+
+class CloudSinkBench(SinkBench):
+    """The bench of the sink on Cloud Storage, below `out/`."""
+
+    def __init__(
+        self, cloud: CloudStorage, client: storage.Client, bucket: str, network: Network
+    ) -> None:
+        self.cloud = cloud
+        self.network = network
+        self.client = client
+        self.bucket = bucket
+        self._tokens = itertools.count(1)
+        self.sink: CloudStorageSink = self.open()
+
+    def open(self, cloud: CloudStorage | None = None, **settings: Any) -> CloudStorageSink:
+        """Return a sink of this bucket with other settings."""
+        return CloudStorageSink(
+            cloud or self.cloud,
+            SinkAddress(self.bucket, **{"prefix": "out", **settings}),
+            now=lambda: PUBLISHED_AT,
+            token=lambda: f"{next(self._tokens):08x}",
+        )
+
+    def seen(self, bundle: Bundle) -> Seen | None:
+        """Return what readers see of a bundle, `None` if there is nothing."""
+        pointer = self.pointer(bundle)
+        if pointer is None:
+            return None
+        folder = layout.folder("out/", bundle)
+        table = self.table(folder + pointer["dataset"])
+        report = json.loads(self.content(folder + pointer["report"]))
+        geo = json.loads(table.schema.metadata[b"geo"])
+        names = table.column("name").to_pylist()
+        return Seen(pointer["revision_id"], names, geo["columns"]["geometry"]["crs"], report)
+
+    def pointer(self, bundle: Bundle) -> dict[str, Any] | None:
+        """Return the pointer of a bundle as a reader parses it."""
+        blob = self.client.bucket(self.bucket).get_blob(
+            f"{layout.folder('out/', bundle)}latest.json"
+        )
+        return json.loads(blob.download_as_bytes()) if blob else None
+
+    def table(self, name: str) -> pa.Table:
+        """Return a dataset."""
+        return pq.read_table(io.BytesIO(self.content(name)))
+
+    def content(self, name: str) -> bytes:
+        """Return the bytes of an object."""
+        return self.client.bucket(self.bucket).blob(name).download_as_bytes()
+
+    def objects(self, ending: str = "") -> list[str]:
+        """Return the names of all objects that end so, sorted."""
+        found = (blob.name for blob in self.client.list_blobs(self.bucket))
+        return sorted(name for name in found if name.endswith(ending))
+
+    def before_swap(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the atomic step."""
+        self.network.on("POST", "/latest.json", after(callback))
+
+    def after_swap(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, when the atomic step is applied and not yet answered."""
+        self.network.on("POST", "/latest.json", before_answer(callback))
+
+    def cut_upload(self) -> None:
+        """Lose the connection on the next upload of a dataset."""
+        self.network.on("POST", ".parquet", refuse)
+
+    def cut_answer(self) -> None:
+        """Lose the answer to the next atomic step, and whatever is asked after it."""
+
+        def lose_all(request: Any, send: Any) -> Any:
+            self.network.on("GET", "/latest.json", refuse)
+            return lose(request, send)
+
+        self.network.on("POST", "/latest.json", lose_all)
