@@ -86,6 +86,12 @@ class Component:
     name: str
     extension: str
 
+    @property
+    def spelled_stem(self) -> str:
+        """Return the stem as this name spells it, without folder and extension."""
+        base = self.name.rpartition("/")[2]
+        return base.rsplit(".", self.extension.count("."))[0]
+
 
 def fold(text: str) -> str:
     """Return `text` case-folded and NFC-normalised, so that spellings meet.
@@ -93,6 +99,12 @@ def fold(text: str) -> str:
     Folding can undo normalisation (U+0345, U+1E9E …), hence NFC on both sides.
     """
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def extension_of(name: str) -> str:
+    """Return the longest known extension that `name` ends in, folded; empty if none."""
+    folded = fold(name)
+    return max((known for known in KNOWN_EXTENSIONS if folded.endswith(known)), key=len, default="")
 
 
 def parse(
@@ -121,10 +133,8 @@ def parse(
     folder, base = name[:cut], name[cut:]
     if base.startswith("._") or "__MACOSX" in folder.split("/"):
         return Reason.DECOY
-    folded = fold(base)
-    fitting = [known for known in KNOWN_EXTENSIONS if folded.endswith(known)]
-    extension = max(fitting, key=len, default="")
-    stem = folded[: len(folded) - len(extension)]
+    extension = extension_of(base)
+    stem = fold(base).removesuffix(extension)
     if not extension or not stem:
         return Reason.EXTENSION
     archive = extension if extension in ARCHIVE_EXTENSIONS else ""

@@ -1,0 +1,97 @@
+"""Dead letters: what could not be ingested, said in full to whoever must act.
+
+The state of the job flips first, the message follows; a message that could not
+be sent leaves the job marked as not notified. The same letter may be sent
+twice: `dedupe_id` lets a consumer count it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gate import log
+from gate.events import Malformed
+from gate.identity import digest
+from gate.job import Job, bounded
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that needs nothing else to be understood."""
+
+    dedupe_id: str
+    code: str
+    body: Mapping[str, Any]
+
+
+class DeadLetters(Protocol):
+    """Somewhere that dead letters are kept until somebody reads them."""
+
+    def send(self, letter: DeadLetter) -> None:
+        """Store the letter durably; it returns only then.
+
+        Raises `StoreBusyError` where waiting helps, `ConfigurationError` where
+        the topic is missing or may not be used.
+        """
+        ...
+
+
+def of_job(job: Job) -> DeadLetter:
+    """Return the letter of a job that ended dead or held."""
+    last = job.history[-1]
+    bundle = job.revision.bundle
+    return DeadLetter(
+        dedupe_id=f"{job.id}-{job.fence}",
+        code=last.code,
+        body={
+            "kind": "job",
+            "state": job.state.value,
+            "code": last.code,
+            "message": last.message,
+            "bundle": str(bundle),
+            "bucket": bundle.bucket,
+            "basename": bundle.basename,
+            "job": job.id,
+            "fence": job.fence,
+            "attempts": job.attempts,
+            "pins": {
+                extension: {"name": pin.name, "generation": str(pin.generation)}
+                for extension, pin in job.revision.pins
+            },
+            "history": [
+                {
+                    "at": entry.at.isoformat(),
+                    "fence": entry.fence,
+                    "attempt": entry.attempt,
+                    "code": entry.code,
+                    "message": entry.message,
+                }
+                for entry in job.history
+            ],
+        },
+    )
+
+
+def of_event(event: Malformed) -> DeadLetter:
+    """Return the letter of an event that no version of this function could process."""
+    return DeadLetter(
+        dedupe_id=digest(event.event_id, event.reason, event.raw),
+        code="malformed_event",
+        body={
+            "kind": "event",
+            "code": "malformed_event",
+            "message": f"event {event.event_id or 'without id'}: {event.reason}; find who sends it",
+            "event": event.event_id,
+            "raw": bounded(event.raw),
+        },
+    )
+
+
+class LoggedDeadLetters:
+    """Keep dead letters in the log alone: for a deployment without a topic."""
+
+    def send(self, letter: DeadLetter) -> None:
+        """See `DeadLetters.send`."""
+        log.write("dead letter", severity="ERROR", dedupe_id=letter.dedupe_id, **letter.body)

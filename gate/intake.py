@@ -1,0 +1,227 @@
+"""One event: record it, decide what its bundle calls for, dispatch if it is due.
+
+The order of steps is the protocol: record (claim and manifest in one
+transaction), read, decide, dispatch. A call that dies between any two of them
+is finished by the redelivery of its event, because a duplicate goes through
+the same steps and every write is conditional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from gate import job, log, manifest
+from gate.errors import ConfigurationError, GateError
+from gate.events import ObjectFinalized
+from gate.identity import Pin
+from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
+from gate.names import Bundle, Component, Reason, parse
+from gate.settings import Settings
+from gate.store.port import Claim, Recorded, Store, StoredJob
+
+
+class Outcome(Enum):
+    """What became of one delivery; every delivery has exactly one."""
+
+    IGNORED = "ignored"
+    MALFORMED = "malformed"
+    WAITING = "waiting"
+    SETTLING = "settling"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    INCLUDED = "included"
+    DISPATCHED = "dispatched"
+    RESUMED = "resumed"
+    BURIED = "buried"
+    IN_PROGRESS = "in_progress"
+
+
+# The outcomes whose effect is not yet all in the store: the event must come
+# back. A settling bundle is dispatched by its redelivered event once the
+# uploads have rested; a job in progress may yet lose its worker.
+UNSETTLED = frozenset({Outcome.SETTLING, Outcome.IN_PROGRESS})
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The outcome of a delivery, why, and the job that the caller now has to run.
+
+    `work` stands with `DISPATCHED` and `RESUMED` (run it) and with `BURIED`
+    (send its dead letter).
+    """
+
+    outcome: Outcome
+    detail: str
+    claim: Claim | None = None
+    work: StoredJob | None = None
+
+    @property
+    def redeliver(self) -> bool:
+        """Tell whether the event must be delivered again."""
+        return self.outcome in UNSETTLED
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Take in events over a store.
+
+    `siblings` lists the live objects whose names begin as a component's does;
+    it is asked once, directly before a dispatch, for sidecars whose events are
+    still on their way.
+    `new_token` returns a new random text for each call.
+    """
+
+    store: Store
+    settings: Settings
+    siblings: Callable[[Component], Iterable[Pin]]
+    new_token: Callable[[], str]
+
+    def __call__(self, event: ObjectFinalized) -> Receipt:
+        """Take in one event.
+
+        Raises `ConfigurationError` if the sink writes over the very objects
+        that trigger us, and whatever the store raises.
+        """
+        if self.settings.output_prefix(event.bucket) == "":
+            raise ConfigurationError(
+                f"the sink writes into all of gs://{event.bucket}, which triggers us",
+                where="SINK",
+                cure="give it a prefix, better a bucket, of its own",
+            )
+        component = self._parsed(event.bucket, event.name)
+        if isinstance(component, Reason):
+            return Receipt(Outcome.IGNORED, component.value)
+        return self.record(component, event.generation, event.event_id)
+
+    def record(self, component: Component, generation: int, event_id: str) -> Receipt:
+        """Take in one generation of a component, however it was heard of."""
+        claim = Claim(component, generation, event_id, self.new_token())
+        recorded = self.store.record(claim)
+        for revision_id in recorded.unended:
+            receipt = self._follow(claim, revision_id)
+            if receipt is not None:
+                return receipt
+        return self._decided(claim, recorded, recorded.manifest)
+
+    def _decided(self, claim: Claim, recorded: Recorded, known: Manifest) -> Receipt:
+        decision = self._decide(recorded, known)
+        if isinstance(decision, Dispatch):
+            return self._dispatch(claim, recorded)
+        newest = known.components.get(claim.component.name, 0)
+        done = known.dispatched.get(claim.component.extension, 0)
+        if isinstance(decision, Settling) and newest == claim.generation > done:
+            until = decision.until.isoformat(timespec="milliseconds")
+            return Receipt(Outcome.SETTLING, f"until {until}", claim)
+        if not recorded.first:
+            return Receipt(Outcome.DUPLICATE, _standing(decision), claim)
+        if newest > claim.generation:
+            return Receipt(Outcome.STALE, f"generation {newest} is newer", claim)
+        if isinstance(decision, Waiting):
+            return Receipt(Outcome.WAITING, _standing(decision), claim)
+        return Receipt(Outcome.INCLUDED, _standing(decision), claim)
+
+    def _decide(self, recorded: Recorded, known: Manifest) -> Decision:
+        return manifest.decide(
+            known,
+            recorded.now,
+            required=self.settings.required,
+            settle=self.settings.retention.settle,
+        )
+
+    def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
+        """Dispatch what is due, with the sidecars that are already in the bucket.
+
+        The listing may also show that a re-upload has begun; then the answer
+        is decided again, from more than the events have told so far.
+        """
+        known = recorded.manifest
+        found = self._found(claim.component, known)
+        decision = self._decide(recorded, known.joined(found))
+        if not isinstance(decision, Dispatch):
+            return self._decided(claim, recorded, known.joined(found))
+        opened = job.opened(
+            decision.revision,
+            dispatched_by=claim.id,
+            token=claim.token,
+            now=recorded.now,
+            limits=self.settings.limits,
+        )
+        work = self.store.dispatch(opened, found)
+        if work is None:
+            return Receipt(
+                Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE,
+                f"revision {decision.revision.id} was dispatched by another event",
+                claim,
+            )
+        return Receipt(Outcome.DISPATCHED, f"revision {work.job.id}", claim, work)
+
+    def _found(self, component: Component, known: Manifest) -> tuple[Pin, ...]:
+        """Return what the bucket holds of the bundle beyond what is known.
+
+        A listing that fails costs nothing but a second revision later.
+        """
+        if component.bundle.archive:
+            return ()
+        try:
+            return tuple(
+                pin
+                for pin in self.siblings(component)
+                if pin.generation > known.components.get(pin.name, 0)
+                and self._component_of(component.bundle, pin)
+            )
+        except GateError as error:
+            log.write("siblings not listed", severity="WARNING", detail=str(error))
+            return ()
+
+    def _component_of(self, bundle: Bundle, pin: Pin) -> bool:
+        component = self._parsed(bundle.bucket, pin.name)
+        return isinstance(component, Component) and component.bundle == bundle
+
+    def _parsed(self, bucket: str, name: str) -> Component | Reason:
+        return parse(
+            bucket,
+            name,
+            source_prefix=self.settings.source_prefix,
+            output_prefix=self.settings.output_prefix(bucket),
+        )
+
+    def _follow(self, claim: Claim, revision_id: str) -> Receipt | None:
+        """Take over the job that this event once dispatched, if it needs somebody.
+
+        `None` if it has ended after all, or is gone.
+        """
+        stored = self.store.job(revision_id)
+        if stored is None:
+            return None
+        claimed = job.claim(
+            stored.job, token=claim.token, now=stored.now, limits=self.settings.limits
+        )
+        match claimed:
+            case job.Ended():
+                return None
+            case job.Busy(until):
+                return Receipt(
+                    Outcome.IN_PROGRESS,
+                    f"revision {revision_id}, until {until.isoformat(timespec='seconds')}",
+                    claim,
+                )
+            case job.Claimed(taken):
+                outcome = Outcome.RESUMED
+            case job.Exhausted(taken):
+                outcome = Outcome.BURIED
+        work = self.store.replace(stored, taken)
+        if work is None:
+            return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}: just taken over", claim)
+        return Receipt(outcome, f"revision {revision_id}, attempt {taken.attempts}", claim, work)
+
+
+def _standing(decision: Decision) -> str:
+    match decision:
+        case Waiting(missing):
+            return f"needs {' '.join(missing)}"
+        case Dispatched(revision):
+            return f"revision {revision.id} is dispatched"
+        case _:
+            return ""

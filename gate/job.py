@@ -1,0 +1,268 @@
+"""A job: one revision on its way into the sink, and who may take it there.
+
+              create                 finish
+      (none) ───────► running ───────────────► done | dead | superseded | held
+                       │  ▲
+       fail transient  │  │ take over: lease expired, or failed and due;
+                       ▼  │            fence + 1, attempts + 1
+                      failed
+
+A worker owns a job by its lease, and the fence says which owner is the latest:
+a worker that was stalled past its lease finds that its next conditional write
+is refused. Nothing is decided by a worker's clock; `now` is always the time
+at which the store read the job. `attempts` counts claims, so a worker that was
+killed without a word has used one up.
+
+Everything here is a value or a function from values to values. That a move
+lands only on the state it was decided from is the store's promise
+(`Store.replace`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from gate.errors import AttemptsExhaustedError, GateError
+from gate.identity import Revision
+
+HISTORY_LENGTH = 20
+MESSAGE_CHARACTERS = 2000
+
+
+class State(Enum):
+    """Where a job stands."""
+
+    RUNNING = "running"
+    FAILED = "failed"
+    DONE = "done"
+    DEAD = "dead"
+    SUPERSEDED = "superseded"
+    HELD = "held"
+
+
+# The legal moves. Each end is reached only from a claim that is still owned;
+# an exhausted job is buried from where it was found.
+MOVES: Mapping[State, frozenset[State]] = {
+    State.RUNNING: frozenset(State),
+    State.FAILED: frozenset({State.RUNNING, State.DEAD}),
+    State.DONE: frozenset(),
+    State.DEAD: frozenset(),
+    State.SUPERSEDED: frozenset(),
+    State.HELD: frozenset(),
+}
+
+ENDED = frozenset({State.DONE, State.DEAD, State.SUPERSEDED, State.HELD})
+# Held waits for a person: the time-to-live must not remove it.
+FINISHED = ENDED - {State.HELD}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a lease lasts, how often a job is tried and how far apart."""
+
+    lease: timedelta
+    max_attempts: int
+    retry: timedelta
+    retry_most: timedelta = timedelta(minutes=10)
+
+    def wait_after(self, attempts: int) -> timedelta:
+        """Return the pause after the given number of attempts: doubling, bounded."""
+        return min(self.retry * (1 << min(attempts - 1, 16)), self.retry_most)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """How one attempt ended; kept in a list of bounded length."""
+
+    at: datetime
+    fence: int
+    attempt: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One revision and its way into the sink.
+
+    `token` names the call that made the latest claim; `dispatched_by` is the
+    claim id of the event that created the job. `summary` is the bounded form
+    of the report. `notified` is false while a dead letter is still to be sent.
+    """
+
+    revision: Revision
+    state: State
+    fence: int
+    attempts: int
+    token: str
+    dispatched_by: str
+    created_at: datetime
+    lease_expires_at: datetime
+    next_attempt_at: datetime | None = None
+    ended_at: datetime | None = None
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    history: tuple[HistoryEntry, ...] = ()
+    notified: bool = True
+
+    @property
+    def id(self) -> str:
+        """Return the id of the job's document: the id of its revision."""
+        return self.revision.id
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether no worker will touch the job again by itself."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The caller may run this job, once it has been written."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """No attempt is left: the job is dead, once it has been written, without running."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Another worker holds the job, or its pause lasts, until `until`."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """There is nothing left to do."""
+
+    state: State
+
+
+def opened(
+    revision: Revision, *, dispatched_by: str, token: str, now: datetime, limits: Limits
+) -> Job:
+    """Return the job that a dispatch creates: claimed by its creator."""
+    return Job(
+        revision=revision,
+        state=State.RUNNING,
+        fence=1,
+        attempts=1,
+        token=token,
+        dispatched_by=dispatched_by,
+        created_at=now,
+        lease_expires_at=now + limits.lease,
+    )
+
+
+def claim(
+    job: Job, *, token: str, now: datetime, limits: Limits
+) -> Claimed | Exhausted | Busy | Ended:
+    """Tell whether a worker may take the job over at `now`, and as what."""
+    if job.ended:
+        return Ended(job.state)
+    if job.state is State.RUNNING and job.lease_expires_at > now:
+        return Busy(job.lease_expires_at)
+    if job.next_attempt_at is not None and job.next_attempt_at > now:
+        return Busy(job.next_attempt_at)
+    if job.state is State.RUNNING:
+        job = _remember(job, now, "lease_expired", "the worker stopped without a word")
+    if job.attempts >= limits.max_attempts:
+        error = AttemptsExhaustedError(
+            f"{job.attempts} attempts ended without a result", where=str(job.revision.bundle)
+        )
+        return Exhausted(dead(replace(job, token=token, fence=job.fence + 1), error, now=now))
+    return Claimed(
+        replace(
+            _moved(job, State.RUNNING),
+            fence=job.fence + 1,
+            attempts=job.attempts + 1,
+            token=token,
+            lease_expires_at=now + limits.lease,
+            next_attempt_at=None,
+        )
+    )
+
+
+def renewed(job: Job, *, now: datetime, limits: Limits) -> Job:
+    """Return the job with its lease counted from `now`."""
+    return replace(_moved(job, State.RUNNING), lease_expires_at=now + limits.lease)
+
+
+def done(job: Job, *, now: datetime, summary: Mapping[str, Any]) -> Job:
+    """Return the job ended well."""
+    return replace(_moved(job, State.DONE), ended_at=now, summary=summary)
+
+
+def superseded(job: Job, *, now: datetime, why: str) -> Job:
+    """Return the job ended because a newer revision takes its place."""
+    ended = _remember(job, now, "superseded", why)
+    return replace(_moved(ended, State.SUPERSEDED), ended_at=now)
+
+
+def held(job: Job, error: GateError, *, now: datetime) -> Job:
+    """Return the job put aside until a person supplies a fact."""
+    ended = _remember(job, now, error.code, str(error))
+    return replace(_moved(ended, State.HELD), ended_at=now, notified=False)
+
+
+def dead(job: Job, error: GateError, *, now: datetime) -> Job:
+    """Return the job ended as a dead letter that is still to be sent."""
+    ended = _remember(job, now, error.code, str(error))
+    return replace(_moved(ended, State.DEAD), ended_at=now, next_attempt_at=None, notified=False)
+
+
+def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
+    """Return the job after a failure that may pass: due again later, or dead."""
+    if job.attempts >= limits.max_attempts:
+        return dead(job, error, now=now)
+    ended = _remember(job, now, error.code, str(error))
+    return replace(
+        _moved(ended, State.FAILED), next_attempt_at=now + limits.wait_after(job.attempts)
+    )
+
+
+def notified(job: Job) -> Job:
+    """Return the ended job with its dead letter marked as sent."""
+    return replace(job, notified=True)
+
+
+# What must not reach a record that people forward: credentials inside URIs,
+# bearer tokens, and key=value pairs whose key says that the value is secret.
+_SECRETS = (
+    (re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"), "***"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
+    (
+        re.compile(r"(?i)\b(password|passwd|pwd|secret|token|api[_-]?key)\b(\s*[=:]\s*)\S+"),
+        r"\1\2***",
+    ),
+)
+
+
+def bounded(message: str) -> str:
+    """Return the message without secrets and no longer than a record should carry."""
+    for pattern, mask in _SECRETS:
+        message = pattern.sub(mask, message)
+    if len(message) <= MESSAGE_CHARACTERS:
+        return message
+    return f"{message[:MESSAGE_CHARACTERS]}… ({len(message)} characters)"
+
+
+def _remember(job: Job, now: datetime, code: str, message: str) -> Job:
+    entry = HistoryEntry(now, job.fence, job.attempts, code, bounded(message))
+    return replace(job, history=(*job.history, entry)[-HISTORY_LENGTH:])
+
+
+def _moved(job: Job, state: State) -> Job:
+    if state not in MOVES[job.state]:
+        raise ValueError(f"job {job.id} cannot go from {job.state.value} to {state.value}")
+    return replace(job, state=state)

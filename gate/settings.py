@@ -1,0 +1,261 @@
+"""The environment as one frozen value; every problem is reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from gate.errors import ConfigurationError, GateError
+from gate.job import Limits
+from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
+from gate.sinks.address import SinkAddress
+from gate.sinks.address import parse as parse_sink
+from gate.store.port import Retention
+
+T = TypeVar("T")
+
+# Eventarc and Pub/Sub push redeliver an unacknowledged event for 24 hours
+# (Eventarc, "Retry events"). A claim must outlive that.
+REDELIVERY_WINDOW_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable: its default, what it means, how it is checked."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "SINK",
+        "",
+        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`. Required.",
+    ),
+    Variable(
+        "SOURCE_BUCKET",
+        "",
+        "The bucket whose events trigger the function. Optional; when set, a sink inside it is"
+        " refused at start-up instead of at the first event.",
+    ),
+    Variable(
+        "SOURCE_PREFIX",
+        "",
+        "Only objects whose names begin with this are components. Empty: all.",
+    ),
+    Variable(
+        "REQUIRED_EXTS",
+        ".shp,.shx,.dbf",
+        "The extensions without which a bundle waits. Must hold `.shp`.",
+    ),
+    Variable(
+        "SETTLE_SECONDS",
+        "30",
+        "How long uploads must have rested before a partly replaced bundle is dispatched.",
+    ),
+    Variable(
+        "DEDUP_TTL_SECONDS",
+        "604800",
+        "How long claims and finished jobs are kept. Must exceed the redelivery window of 86400 s.",
+    ),
+    Variable(
+        "MANIFEST_TTL_SECONDS",
+        "86400",
+        "How long the manifest of a published bundle with nothing pending is kept.",
+    ),
+    Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
+    Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),
+    Variable("JOB_COLLECTION", "jobs", "The Firestore collection of jobs."),
+    Variable("FIRESTORE_DATABASE", "(default)", "The Firestore database, in Native mode."),
+    Variable(
+        "DEAD_LETTER_TOPIC",
+        "",
+        "The Pub/Sub topic for dead letters: `projects/P/topics/T`, or `T` in the function's own"
+        " project. Empty: they stand in the log and in the job only.",
+    ),
+    Variable("MAX_ATTEMPTS", "5", "How often a job is claimed before it is a dead letter."),
+    Variable("LEASE_SECONDS", "60", "How long a claim on a job holds without being renewed."),
+    Variable(
+        "RETRY_SECONDS",
+        "10",
+        "The pause after a first failed attempt; it doubles each time, up to 600 s.",
+    ),
+    Variable(
+        "MAX_BUNDLE_BYTES",
+        "268435456",
+        "The largest bundle, in bytes of all its components, that is downloaded. The temporary"
+        " folder of a function is memory.",
+    ),
+)
+
+_DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the deployment decides. Extensions are folded; durations are checked."""
+
+    sink: SinkAddress
+    source_bucket: str
+    source_prefix: str
+    required: tuple[str, ...]
+    retention: Retention
+    limits: Limits
+    claim_collection: str
+    manifest_collection: str
+    job_collection: str
+    firestore_database: str
+    dead_letter_topic: str
+    max_bundle_bytes: int
+
+    def output_prefix(self, bucket: str) -> str | None:
+        """Return the prefix under which the sink writes inside `bucket`, `None` if it does not."""
+        return self.sink.output_prefix if bucket == self.sink.bucket else None
+
+
+class SettingsError(ConfigurationError):
+    """The environment is not usable; `problems` lists everything that is wrong."""
+
+    code = "settings"
+    cure = "correct the environment and deploy again"
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the environment"
+        super().__init__("\n  - ".join((f"{count}:", *problems)) + "\n", where="settings")
+
+
+def load(environment: Mapping[str, str]) -> Settings:
+    """Return the settings that `environment` states; unknown variables are not ours.
+
+    Raises `SettingsError` with every problem found, each naming the variable
+    and the cure.
+    """
+    return _Loader(environment).load()
+
+
+class _Loader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._problems: list[str] = []
+
+    def load(self) -> Settings:
+        sink = self._sink()
+        required = self._checked("REQUIRED_EXTS", _extensions, tuple[str, ...]())
+        settle = self._whole("SETTLE_SECONDS", least=0)
+        dedup = self._whole("DEDUP_TTL_SECONDS", least=1)
+        manifest_ttl = self._whole("MANIFEST_TTL_SECONDS", least=1)
+        attempts = self._whole("MAX_ATTEMPTS", least=1)
+        lease = self._whole("LEASE_SECONDS", least=1)
+        retry = self._whole("RETRY_SECONDS", least=0)
+        max_bytes = self._whole("MAX_BUNDLE_BYTES", least=1)
+        names = [
+            self._checked(variable, _collection, "")
+            for variable in ("CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION")
+        ]
+        if len(set(names)) < len(names):
+            self._problem("CLAIM_COLLECTION", "the three collections must have three names")
+        if dedup <= REDELIVERY_WINDOW_SECONDS:
+            self._problem(
+                "DEDUP_TTL_SECONDS",
+                f"{dedup} is not longer than the redelivery window of"
+                f" {REDELIVERY_WINDOW_SECONDS} s, so that a redelivered event could be taken for a"
+                " new one; use 604800",
+            )
+        if settle >= manifest_ttl:
+            self._problem(
+                "SETTLE_SECONDS",
+                f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
+            )
+        source_bucket = self._text("SOURCE_BUCKET")
+        source_prefix = self._text("SOURCE_PREFIX")
+        if sink and source_bucket == sink.bucket and sink.output_prefix.startswith(source_prefix):
+            self._problem(
+                "SINK",
+                f"{sink} lies inside gs://{source_bucket}/{source_prefix},"
+                " which triggers us; use another bucket, or set SOURCE_PREFIX to a folder that"
+                " does not hold the output",
+            )
+        if self._problems or sink is None:
+            raise SettingsError(tuple(self._problems))
+        return Settings(
+            sink=sink,
+            source_bucket=source_bucket,
+            source_prefix=source_prefix,
+            required=required,
+            retention=Retention(
+                settle=timedelta(seconds=settle),
+                claims=timedelta(seconds=dedup),
+                manifests=timedelta(seconds=manifest_ttl),
+            ),
+            limits=Limits(
+                lease=timedelta(seconds=lease),
+                max_attempts=attempts,
+                retry=timedelta(seconds=retry),
+            ),
+            claim_collection=names[0],
+            manifest_collection=names[1],
+            job_collection=names[2],
+            firestore_database=self._text("FIRESTORE_DATABASE"),
+            dead_letter_topic=self._checked("DEAD_LETTER_TOPIC", _topic, ""),
+            max_bundle_bytes=max_bytes,
+        )
+
+    def _sink(self) -> SinkAddress | None:
+        if not self._text("SINK"):
+            self._problem("SINK", "is not set; set it to gs://BUCKET/PREFIX")
+            return None
+        try:
+            return parse_sink(self._text("SINK"))
+        except GateError as error:
+            self._problem("SINK", str(error))
+            return None
+
+    def _text(self, variable: str) -> str:
+        return self._environment.get(variable, "").strip() or _DEFAULTS[variable]
+
+    def _checked(self, variable: str, check: Callable[[str], T], otherwise: T) -> T:
+        try:
+            return check(self._text(variable))
+        except ValueError as error:
+            self._problem(variable, str(error))
+            return otherwise
+
+    def _whole(self, variable: str, *, least: int) -> int:
+        text = self._text(variable)
+        if text.isascii() and text.isdigit() and len(text) < 16 and int(text) >= least:
+            return int(text)
+        self._problem(variable, f"{text!r} is no whole number of at least {least}")
+        return int(_DEFAULTS[variable])
+
+    def _problem(self, variable: str, what: str) -> None:
+        self._problems.append(f"{variable}: {what}")
+
+
+def _extensions(text: str) -> tuple[str, ...]:
+    extensions = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    known = PRIMARY_EXTENSIONS + SIDECAR_EXTENSIONS
+    unknown = [extension for extension in extensions if extension not in known]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} is unknown; known are {', '.join(known)}")
+    if ".shp" not in extensions:
+        raise ValueError(".shp must be among them; use .shp,.shx,.dbf")
+    return extensions
+
+
+def _collection(text: str) -> str:
+    if "/" in text or text in {".", ".."} or (text.startswith("__") and text.endswith("__")):
+        raise ValueError(f"{text!r} is no name for a collection; use letters and digits")
+    return text
+
+
+def _topic(text: str) -> str:
+    parts = text.split("/")
+    full = len(parts) == 4 and parts[0] == "projects" and parts[2] == "topics" and all(parts)
+    if text and len(parts) > 1 and not full:
+        raise ValueError(f"{text!r} is no topic; use projects/PROJECT/topics/TOPIC or TOPIC")
+    return text

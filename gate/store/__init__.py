@@ -1,0 +1,1 @@
+"""Where claims, manifests and jobs live: the port and its adapters."""

@@ -1,0 +1,324 @@
+"""The store on Firestore, and every trap of its client in one place.
+
+Events of one bundle arrive together, so what they write must need no prior
+read: a transaction that reads a manifest before writing it was measured two
+orders of magnitude slower under that load. Here each write is one Commit call,
+which Firestore applies as a transaction of its own: all its writes with all
+their conditions, or none. Beginning a transaction first would add a call and
+buy nothing, since nothing is read inside it. (It also keeps out two traps of
+the client: five aborted commits, or a failed begin, surface as `ValueError`.)
+
+What the client library does, and what is done about it here:
+
+- `Aborted` and `AlreadyExists` share a base class; only `AlreadyExists` may
+  mean that somebody was first, and only after the token was compared.
+- A write whose answer was lost is sent again by the library, and the second
+  answer (`AlreadyExists`, `FailedPrecondition`, `InvalidArgument`) speaks of
+  one's own first write. So the stored document is read and compared before any
+  such answer is believed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from google.api_core import exceptions as api
+from google.cloud import firestore
+
+from gate.errors import ConfigurationError, StoreBusyError, StoreQuotaError
+from gate.identity import Pin, bundle_id
+from gate.job import FINISHED, Job
+from gate.manifest import PublishedRevision
+from gate.names import Bundle
+from gate.store.documents import (
+    bundle_fields,
+    claim_status,
+    job_fields,
+    job_from,
+    manifest_from,
+    published_fields,
+    unended_jobs,
+)
+from gate.store.port import (
+    Claim,
+    Recorded,
+    Retention,
+    StoredJob,
+    StoredManifest,
+    Version,
+)
+
+T = TypeVar("T")
+
+# Own rounds around the library's five immediate ones: contention needs a pause.
+ROUNDS = 4
+PAUSE_SECONDS = 0.1
+PAUSE_MOST_SECONDS = 2.0
+
+_PASSING = (
+    api.Aborted,
+    api.Cancelled,
+    api.DeadlineExceeded,
+    api.InternalServerError,
+    api.ResourceExhausted,
+    api.RetryError,
+    api.ServiceUnavailable,
+    api.Unknown,
+)
+_CONDITION_FAILED = (api.AlreadyExists, api.FailedPrecondition, api.InvalidArgument, api.NotFound)
+_REFUSED = (api.PermissionDenied, api.Unauthenticated, api.NotFound, api.FailedPrecondition)
+
+
+def connect(database: str) -> firestore.Client:
+    """Return a client for one database of the surrounding project."""
+    return firestore.Client(database=database)
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """The names of the three collections."""
+
+    claims: str
+    manifests: str
+    jobs: str
+
+
+class FirestoreStore:
+    """Claims, manifests and jobs in three collections of one database.
+
+    `sleep` and `jitter` (a number in [0, 1)) are arguments so that tests need
+    not wait.
+    """
+
+    def __init__(
+        self,
+        client: firestore.Client,
+        collections: Collections,
+        retention: Retention,
+        clock: Callable[[], datetime],
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._claims = client.collection(collections.claims)
+        self._manifests = client.collection(collections.manifests)
+        self._jobs = client.collection(collections.jobs)
+        self._retention = retention
+        self._clock = clock
+        self._sleep = sleep
+        self._jitter = jitter
+
+    def record(self, claim: Claim) -> Recorded:
+        """See `Store.record`. Three calls, whether the claim is new or not."""
+        bundle = claim.component.bundle
+        claim_ref = self._claims.document(claim.id)
+        manifest_ref = self._manifests.document(bundle_id(bundle))
+        now = self._clock()
+        claimed = {
+            "bucket": bundle.bucket,
+            "name": claim.component.name,
+            "generation": claim.generation,
+            "bundle": manifest_ref.id,
+            "event_id": claim.event_id,
+            "token": claim.token,
+            "claimed_at": firestore.SERVER_TIMESTAMP,
+            "status": "recorded",
+            "expires_at": now + self._retention.claims,
+        }
+        merge = {
+            **bundle_fields(bundle),
+            "components": {claim.component.name: firestore.Maximum(claim.generation)},
+            "seen": firestore.ArrayUnion([claim.component.extension]),
+            "updated_at": firestore.SERVER_TIMESTAMP,
+            "wake_at": now + self._retention.settle,
+            "expires_at": firestore.DELETE_FIELD,
+        }
+
+        def write(batch: firestore.WriteBatch) -> None:
+            batch.create(claim_ref, claimed)
+            batch.set(manifest_ref, merge, merge=True)
+
+        created = self._commit(write) is not None
+        wanted = [manifest_ref] if created else [manifest_ref, claim_ref]
+        found = self._read(*wanted)
+        manifest = found[manifest_ref.id]
+        stored = {} if created else found[claim_ref.id].to_dict()
+        if stored is None:
+            raise StoreBusyError("the claim was refused and is not there", where=claim.id)
+        return Recorded(
+            first=created or stored.get("token") == claim.token,
+            manifest=manifest_from(bundle, manifest.to_dict() or {}),
+            now=manifest.read_time,
+            unended=unended_jobs(stored),
+        )
+
+    def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
+        """See `Store.dispatch`. Two calls, one more if the job exists."""
+        bundle = job.revision.bundle
+        merge: dict[str, Any] = {
+            **bundle_fields(bundle),
+            "dispatched": {
+                extension: firestore.Maximum(generation)
+                for extension, generation in job.revision.generations.items()
+            },
+            "expires_at": firestore.DELETE_FIELD,
+        }
+        if found:
+            merge["components"] = {pin.name: firestore.Maximum(pin.generation) for pin in found}
+            merge["seen"] = firestore.ArrayUnion(list(manifest_from(bundle, {}).joined(found).seen))
+        job_ref = self._jobs.document(job.id)
+
+        def write(batch: firestore.WriteBatch) -> None:
+            batch.create(job_ref, job_fields(job))
+            batch.set(self._manifests.document(bundle_id(bundle)), merge, merge=True)
+            batch.set(*self._claim_note(job), merge=True)
+
+        version = self._commit(write)
+        if version is not None:
+            return StoredJob(job, version, job.created_at)
+        stored = self.job(job.id)
+        if stored is None:
+            raise StoreBusyError("the job was refused and is not there", where=job.id)
+        return stored if stored.job.token == job.token else None
+
+    def job(self, revision_id: str) -> StoredJob | None:
+        """See `Store.job`."""
+        snapshot = self._read(self._jobs.document(revision_id))[revision_id]
+        document = snapshot.to_dict()
+        if document is None:
+            return None
+        return StoredJob(job_from(document), Version(snapshot.update_time), snapshot.read_time)
+
+    def replace(self, held: StoredJob, job: Job) -> StoredJob | None:
+        """See `Store.replace`. One call; one more if the answer needs a second look."""
+        fields = job_fields(job)
+        expires_at = self._clock() + self._retention.claims
+        fields["expires_at"] = expires_at if job.state in FINISHED else firestore.DELETE_FIELD
+        job_ref = self._jobs.document(job.id)
+        unchanged = self._client.write_option(last_update_time=held.version)
+
+        def write(batch: firestore.WriteBatch) -> None:
+            batch.update(job_ref, fields, option=unchanged)
+            if job.ended:
+                batch.set(*self._claim_note(job), merge=True)
+
+        version = self._commit(write)
+        if version is not None:
+            return StoredJob(job, version, held.now)
+        stored = self.job(job.id)
+        return stored if stored is not None and stored.job == job else None
+
+    def manifest(self, bundle: Bundle) -> StoredManifest | None:
+        """See `Store.manifest`."""
+        key = bundle_id(bundle)
+        snapshot = self._read(self._manifests.document(key))[key]
+        document = snapshot.to_dict()
+        if document is None:
+            return None
+        manifest = manifest_from(bundle, document)
+        return StoredManifest(manifest, Version(snapshot.update_time), snapshot.read_time)
+
+    def note_published(
+        self, held: StoredManifest, published: PublishedRevision, *, finished: bool
+    ) -> bool:
+        """See `Store.note_published`."""
+        fields: dict[str, Any] = {"published": published_fields(published)}
+        if finished:
+            fields["expires_at"] = self._clock() + self._retention.manifests
+        reference = self._manifests.document(bundle_id(held.manifest.bundle))
+        unchanged = self._client.write_option(last_update_time=held.version)
+
+        def write(batch: firestore.WriteBatch) -> None:
+            batch.update(reference, fields, option=unchanged)
+
+        return self._commit(write) is not None
+
+    def _claim_note(self, job: Job) -> tuple[firestore.DocumentReference, dict[str, Any]]:
+        status = claim_status(job)
+        note = {
+            "status": status,
+            "jobs": {job.id: status},
+            "expires_at": self._clock() + self._retention.claims,
+        }
+        return self._claims.document(job.dispatched_by), note
+
+    def _read(self, *references: firestore.DocumentReference) -> dict[str, Any]:
+        return self._retrying(
+            lambda: {found.id: found for found in self._client.get_all(list(references))}
+        )
+
+    def _commit(self, write: Callable[[firestore.WriteBatch], None]) -> Version | None:
+        """Apply the writes in one transaction; return the version of the first document.
+
+        The Commit call without a transaction id is a transaction of its own:
+        all writes with all their conditions, or none. `None` if a condition
+        did not hold. That answer may be about one's own earlier write: the
+        caller reads and compares. `write` may run many times and only adds.
+        """
+
+        def run() -> Version | None:
+            batch = self._client.batch()
+            write(batch)
+            try:
+                return Version(batch.commit()[0].update_time)
+            except _CONDITION_FAILED:
+                return None
+
+        return self._retrying(run)
+
+    def _retrying(self, operation: Callable[[], T]) -> T:
+        """Run `operation` a few times with growing, jittered pauses between.
+
+        An exhausted quota gets one long pause and one more try: hammering it
+        makes it worse, and redelivery is the better queue.
+        """
+        for turn in range(ROUNDS):
+            try:
+                with translated():
+                    return operation()
+            except StoreQuotaError:
+                if turn:
+                    raise
+                self._sleep(PAUSE_MOST_SECONDS)
+            except StoreBusyError:
+                if turn == ROUNDS - 1:
+                    raise
+                pause = min(PAUSE_SECONDS * 4**turn, PAUSE_MOST_SECONDS)
+                self._sleep(pause * (0.5 + self._jitter() / 2))
+        raise AssertionError("the last round returns or raises")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the client's errors into the gate's, by what helps.
+
+    Raises `StoreBusyError` (`StoreQuotaError` for an exhausted quota) where
+    waiting helps, and `ConfigurationError` where only a person can.
+    """
+    try:
+        yield
+    except api.GoogleAPIError as error:
+        raise _translation(error) from error
+
+
+def _translation(error: api.GoogleAPIError) -> Exception:
+    reasons = (error, getattr(error, "cause", None))
+    if any(isinstance(reason, api.ResourceExhausted) for reason in reasons):
+        return StoreQuotaError(f"Firestore is over its quota ({error})")
+    if isinstance(error, _PASSING):
+        return StoreBusyError(f"Firestore did not answer well ({error})")
+    if isinstance(error, _REFUSED):
+        return ConfigurationError(
+            f"Firestore refused ({error})",
+            where="FIRESTORE_DATABASE",
+            cure="check that the database exists in Native mode and that the function's"
+            " service account has roles/datastore.user on it",
+        )
+    return error

@@ -1,0 +1,170 @@
+"""A store in memory: the model that the real ones are held to.
+
+For tests and simulations. It keeps the same documents as the others, one lock
+makes each method one transaction, and the clock is an argument.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, MutableMapping
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from gate.identity import Pin, bundle_id
+from gate.job import FINISHED, Job
+from gate.manifest import Manifest, PublishedRevision
+from gate.names import Bundle
+from gate.store.documents import (
+    bundle_fields,
+    claim_status,
+    job_fields,
+    job_from,
+    manifest_from,
+    published_fields,
+    unended_jobs,
+)
+from gate.store.port import (
+    Claim,
+    Recorded,
+    Retention,
+    StoredJob,
+    StoredManifest,
+    Version,
+)
+
+
+class MemoryStore:
+    """Hold claims, manifests and jobs in dictionaries, keyed as in Firestore.
+
+    `claims`, `manifests` and `jobs` are open to inspection; a version is a
+    number that grows with every write.
+    """
+
+    def __init__(self, retention: Retention, clock: Callable[[], datetime]) -> None:
+        self.claims: dict[str, dict[str, Any]] = {}
+        self.manifests: dict[str, dict[str, Any]] = {}
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self._versions: dict[str, int] = {}
+        self._retention = retention
+        self._clock = clock
+        self._counter = count(1)
+        self._lock = threading.Lock()
+
+    def record(self, claim: Claim) -> Recorded:
+        """See `Store.record`."""
+        with self._lock:
+            now = self._clock()
+            bundle = claim.component.bundle
+            first = claim.id not in self.claims
+            if first:
+                self.claims[claim.id] = {
+                    "bucket": bundle.bucket,
+                    "name": claim.component.name,
+                    "generation": claim.generation,
+                    "bundle": bundle_id(bundle),
+                    "event_id": claim.event_id,
+                    "token": claim.token,
+                    "claimed_at": now,
+                    "status": "recorded",
+                    "expires_at": now + self._retention.claims,
+                }
+                self._merge(bundle, (claim.pin,), {})
+                document = self.manifests[bundle_id(bundle)]
+                document["updated_at"] = now
+                document["wake_at"] = now + self._retention.settle
+                document.pop("expires_at", None)
+            stored = self.claims[claim.id]
+            return Recorded(
+                first=first or stored["token"] == claim.token,
+                manifest=self._read_manifest(bundle),
+                now=now,
+                unended=unended_jobs(stored),
+            )
+
+    def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
+        """See `Store.dispatch`."""
+        with self._lock:
+            stored = self.jobs.get(job.id)
+            if stored is None:
+                self._write_job(job)
+                self._merge(job.revision.bundle, found, job.revision.generations)
+                self._mark_claim(job)
+            elif stored["token"] != job.token:
+                return None
+            return self._stored_job(job.id)
+
+    def job(self, revision_id: str) -> StoredJob | None:
+        """See `Store.job`."""
+        with self._lock:
+            return self._stored_job(revision_id)
+
+    def replace(self, held: StoredJob, job: Job) -> StoredJob | None:
+        """See `Store.replace`."""
+        with self._lock:
+            stored = self._stored_job(job.id)
+            if stored is None:
+                return None
+            if stored.version == held.version:
+                self._write_job(job)
+                if job.ended:
+                    self._mark_claim(job)
+            elif stored.job != job:
+                return None
+            return self._stored_job(job.id)
+
+    def manifest(self, bundle: Bundle) -> StoredManifest | None:
+        """See `Store.manifest`."""
+        with self._lock:
+            key = bundle_id(bundle)
+            if key not in self.manifests:
+                return None
+            version = Version(self._versions[key])
+            return StoredManifest(self._read_manifest(bundle), version, self._clock())
+
+    def note_published(
+        self, held: StoredManifest, published: PublishedRevision, *, finished: bool
+    ) -> bool:
+        """See `Store.note_published`."""
+        with self._lock:
+            key = bundle_id(held.manifest.bundle)
+            if Version(self._versions.get(key)) != held.version:
+                return False
+            self.manifests[key]["published"] = published_fields(published)
+            if finished:
+                self.manifests[key]["expires_at"] = self._clock() + self._retention.manifests
+            self._versions[key] = next(self._counter)
+            return True
+
+    def _read_manifest(self, bundle: Bundle) -> Manifest:
+        return manifest_from(bundle, self.manifests.get(bundle_id(bundle), {}))
+
+    def _merge(self, bundle: Bundle, pins: tuple[Pin, ...], dispatched: dict[str, int]) -> None:
+        key = bundle_id(bundle)
+        document = self.manifests.setdefault(key, bundle_fields(bundle))
+        merged = self._read_manifest(bundle).joined(pins).with_dispatched(dispatched)
+        document["components"] = dict(merged.components)
+        document["dispatched"] = dict(merged.dispatched)
+        document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
+        self._versions[key] = next(self._counter)
+
+    def _write_job(self, job: Job) -> None:
+        document = job_fields(job)
+        if job.state in FINISHED:
+            document["expires_at"] = self._clock() + self._retention.claims
+        self.jobs[job.id] = document
+        self._versions[job.id] = next(self._counter)
+
+    def _stored_job(self, revision_id: str) -> StoredJob | None:
+        document: MutableMapping[str, Any] | None = self.jobs.get(revision_id)
+        if document is None:
+            return None
+        version = Version(self._versions[revision_id])
+        return StoredJob(job_from(document), version, self._clock())
+
+    def _mark_claim(self, job: Job) -> None:
+        claim = self.claims.get(job.dispatched_by)
+        if claim is not None:
+            claim["status"] = claim_status(job)
+            claim["jobs"] = {**claim.get("jobs", {}), job.id: claim_status(job)}

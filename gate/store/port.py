@@ -1,0 +1,147 @@
+"""The port to the state store: a handful of primitive, conditional writes.
+
+Policy is not here. Every write is either one that needs no prior read (record,
+dispatch) or a compare-and-set on the very version it was decided from (replace,
+note_published). Any method raises `StoreBusyError` when the store could not be
+reached or was too contended, and `ConfigurationError` when it may not be used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NewType, Protocol
+
+from gate.identity import Pin, job_id
+from gate.job import Job
+from gate.manifest import Manifest, PublishedRevision
+from gate.names import Bundle, Component
+
+# What a store compares in a conditional write. Only the store that gave it out
+# can read it.
+Version = NewType("Version", object)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One object generation, to be recorded once.
+
+    `token` is new for every call, so that a lost answer can be told from
+    another caller's claim.
+    """
+
+    component: Component
+    generation: int
+    event_id: str
+    token: str
+
+    @property
+    def id(self) -> str:
+        """Return the job id: the md5 of bucket, name and generation."""
+        return job_id(self.component.bundle.bucket, self.component.name, self.generation)
+
+    @property
+    def pin(self) -> Pin:
+        """Return the object and generation that the event speaks of."""
+        return Pin(self.component.name, self.generation)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The state after an event was recorded, by this call or an earlier one.
+
+    `first` tells whether it was this call. `manifest` was read after the write
+    and holds everything committed before `now`, the store's time of that read.
+    `unended` are the ids of jobs that this event dispatched and that have not
+    ended, as far as its claim knows.
+    """
+
+    first: bool
+    manifest: Manifest
+    now: datetime
+    unended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job as it was read or written, with what a conditional write compares.
+
+    `now` is the store's own time of that read or write.
+    """
+
+    job: Job
+    version: Version
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredManifest:
+    """A manifest as it was read, with what a conditional write compares."""
+
+    manifest: Manifest
+    version: Version
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """When the sweep looks at a manifest again, and how long finished documents stay.
+
+    `settle` is the pause after a claim before the manifest is due; `claims`
+    and `manifests` count from the moment a document is finished. Time-to-live
+    deletion collects garbage only: nothing is decided by it.
+    """
+
+    settle: timedelta
+    claims: timedelta
+    manifests: timedelta
+
+
+class Store(Protocol):
+    """Claims, manifests and jobs."""
+
+    def record(self, claim: Claim) -> Recorded:
+        """Create the claim if absent and, in the same transaction, merge its component.
+
+        Then read the manifest, strongly consistent. A claim that exists is an
+        ordinary outcome (`first` is false) and leaves everything unchanged.
+        """
+        ...
+
+    def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
+        """Create the job if absent and, in the same transaction, mark its revision dispatched.
+
+        `found` are objects that were seen in the bucket before their events;
+        they are merged into the manifest too. The dispatching event's claim
+        learns which job it started. Return `None` if the job exists.
+        """
+        ...
+
+    def job(self, revision_id: str) -> StoredJob | None:
+        """Read a job; `None` if there is none."""
+        ...
+
+    def replace(self, held: StoredJob, job: Job) -> StoredJob | None:
+        """Write `job` if the stored one is still exactly `held.version`.
+
+        Return `None` if it is not: somebody else has moved it, or it is gone.
+        Succeeds if this very write had landed before and its answer was lost.
+        When the job has ended, the claim of the event that dispatched it says
+        so, in the same transaction. The expiry time stands on finished jobs
+        only.
+        """
+        ...
+
+    def manifest(self, bundle: Bundle) -> StoredManifest | None:
+        """Read a manifest, strongly consistent; `None` if there is none."""
+        ...
+
+    def note_published(
+        self, held: StoredManifest, published: PublishedRevision, *, finished: bool
+    ) -> bool:
+        """Write what is current in the sink, if the manifest is still `held.version`.
+
+        `finished` says that nothing of the bundle is pending: the manifest may
+        then expire. Return false if the manifest has changed.
+        """
+        ...

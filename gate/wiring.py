@@ -1,0 +1,120 @@
+"""The one place that builds clients, each when it is first needed.
+
+A waiting event needs Firestore and nothing else; Cloud Storage, Fiona and Arrow
+are imported when something is dispatched.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gate.dead_letters import DeadLetters, LoggedDeadLetters
+from gate.identity import Pin
+from gate.intake import Intake
+from gate.names import Component
+from gate.settings import Settings
+from gate.store.firestore import Collections, FirestoreStore, connect
+
+if TYPE_CHECKING:
+    from google.cloud.firestore import Client
+
+    from gate.cloud_storage import CloudStorage
+    from gate.ingest import Ingest, Layer
+    from gate.source.port import Source
+
+__version__ = "0.1.0"
+
+
+class Gate:
+    """The use cases of one deployment, wired to real clients.
+
+    Everything is built once per process, at its first use.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def intake(self) -> Intake:
+        """Return what takes in events."""
+        return Intake(self._store, self.settings, self._siblings, _token)
+
+    @cached_property
+    def ingest(self) -> Ingest:
+        """Return what runs jobs."""
+        from gate.ingest import Ingest
+        from gate.sinks.factory import open_sink
+
+        return Ingest(
+            store=self._store,
+            source=self._source,
+            sink=open_sink(self.settings.sink, self._storage),
+            open_layer=_open_layer,
+            letters=self.letters,
+            settings=self.settings,
+            product=f"shapefile-gate {__version__}",
+            new_token=_token,
+            monotonic=time.monotonic,
+        )
+
+    @cached_property
+    def letters(self) -> DeadLetters:
+        """Return where dead letters go."""
+        topic = self.settings.dead_letter_topic
+        if not topic:
+            return LoggedDeadLetters()
+        from gate.pubsub import PubSubDeadLetters
+
+        if "/" not in topic:
+            topic = f"projects/{self._firestore.project}/topics/{topic}"
+        return PubSubDeadLetters(topic)
+
+    @cached_property
+    def _firestore(self) -> Client:
+        return connect(self.settings.firestore_database)
+
+    @cached_property
+    def _store(self) -> FirestoreStore:
+        collections = Collections(
+            self.settings.claim_collection,
+            self.settings.manifest_collection,
+            self.settings.job_collection,
+        )
+        return FirestoreStore(
+            self._firestore, collections, self.settings.retention, lambda: datetime.now(UTC)
+        )
+
+    @cached_property
+    def _storage(self) -> CloudStorage:
+        from gate.cloud_storage import connect as connect_storage
+
+        return connect_storage()
+
+    @cached_property
+    def _source(self) -> Source:
+        from gate.source.cloud_storage import CloudStorageSource
+
+        return CloudStorageSource(self._storage)
+
+    def _siblings(self, component: Component) -> Iterator[Pin]:
+        bundle = component.bundle
+        return self._source.siblings(bundle.bucket, bundle.folder, component.spelled_stem)
+
+
+@contextmanager
+def _open_layer(folder: Path, name: str) -> Iterator[Layer]:
+    from gate.shapefile.reader import ReadOptions, open_layer
+
+    with open_layer(folder, name=name, options=ReadOptions()) as layer:
+        yield layer
+
+
+def _token() -> str:
+    return uuid.uuid4().hex
