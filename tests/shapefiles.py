@@ -254,35 +254,32 @@ def geometry_files(shapes: Sequence[Shape], kind: int) -> tuple[bytes, bytes]:
 
 def shape_content(shape: Shape) -> bytes:
     """Return the content of one .shp record: type, then what the type asks for."""
+    positions = [position for part in shape.parts for position in part]
+    has_z = shape.kind == MULTIPATCH or shape.kind // 10 == 1
+    has_m = not has_z and shape.kind // 10 == 2
     head = struct.pack("<i", shape.kind)
-    family, has_z, has_m = shape.kind % 10, shape.kind // 10 == 1, shape.kind // 10 == 2
     if shape.kind == NULL:
         return head
-    if shape.kind == MULTIPATCH:
-        has_z, has_m = True, False
-    positions = [position for part in shape.parts for position in part]
-    if family == POINT and shape.kind != MULTIPATCH:
-        position = tuple(positions[0])
-        if has_z and len(position) == 3:
-            position += (NO_MEASURE,)
+    if shape.kind in (POINT, POINT + Z, POINT + M):
+        position = (*positions[0], NO_MEASURE) if len(positions[0]) == 3 and has_z else positions[0]
         return head + struct.pack(f"<{len(position)}d", *position)
-    content = [head, struct.pack("<4d", *_box(positions))]
-    if family != MULTIPOINT:
-        content.append(struct.pack("<i", len(shape.parts)))
-    content.append(struct.pack("<i", len(positions)))
-    if family != MULTIPOINT:
-        starts = [sum(map(len, shape.parts[:index])) for index in range(len(shape.parts))]
-        content.append(struct.pack(f"<{len(starts)}i", *starts))
-    if shape.kind == MULTIPATCH:
-        content.append(struct.pack(f"<{len(shape.part_types)}i", *shape.part_types))
-    content.append(b"".join(struct.pack("<2d", *position[:2]) for position in positions))
-    if has_z:
+    content = [head, struct.pack("<4d", *_box(positions)), _part_table(shape, len(positions))]
+    content += [struct.pack("<2d", *position[:2]) for position in positions]
+    if has_z or has_m:
         content.append(_ranged([position[2] for position in positions]))
-        if positions and len(positions[0]) == 4:
-            content.append(_ranged([position[3] for position in positions]))
-    if has_m:
-        content.append(_ranged([position[2] for position in positions]))
+    if has_z and positions and len(positions[0]) == 4:
+        content.append(_ranged([position[3] for position in positions]))
     return b"".join(content)
+
+
+def _part_table(shape: Shape, points: int) -> bytes:
+    """Return the counts of parts and points, where each part starts, and of what type it is."""
+    if shape.kind in (MULTIPOINT, MULTIPOINT + Z, MULTIPOINT + M):
+        return struct.pack("<i", points)
+    lengths = [len(part) for part in shape.parts]
+    starts = [sum(lengths[:index]) for index in range(len(lengths))]
+    numbers = (len(lengths), points, *starts, *shape.part_types)
+    return struct.pack(f"<{len(numbers)}i", *numbers)
 
 
 def _ranged(values: Sequence[float]) -> bytes:

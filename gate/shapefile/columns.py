@@ -1,0 +1,337 @@
+"""From the fixed-width cells of a .dbf to Arrow columns of exact types.
+
+A blank cell is null. A cell that cannot be read as its type is null too, and is
+counted with its row and its text: nothing becomes 0 or false by accident. Fast
+paths are vectorised; only irregular cells are looked at one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gate.errors import UnsupportedError
+from gate.shapefile.dbf import Descriptor
+from gate.shapefile.findings import EXAMPLES, Example, Findings, shown
+
+Cells: TypeAlias = npt.NDArray[np.uint8]
+Rows: TypeAlias = npt.NDArray[np.int64]
+
+BLANK = 0x20
+INT64_DIGITS = 18
+DECIMAL_DIGITS = 38
+
+_PLAIN_NUMBER = np.zeros(256, dtype=np.bool_)
+_PLAIN_NUMBER[list(b" 0123456789-.")] = True
+_INTEGER = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
+_C1 = re.compile("[\x80-\x9f]")
+_REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d{1,4})?", re.ASCII)
+
+_TRUE, _FALSE, _UNKNOWN, _WRONG = 1, 0, 2, 3
+_LOGICAL = np.full(256, _WRONG, dtype=np.uint8)
+_LOGICAL[list(b"TtYy")] = _TRUE
+_LOGICAL[list(b"FfNn")] = _FALSE
+_LOGICAL[list(b"? \0")] = _UNKNOWN
+
+_JULIAN_1970 = 2440588
+_DAY_MILLISECONDS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of the table with the name and type it takes in Arrow."""
+
+    descriptor: Descriptor
+    original: str
+    name: str
+    type: pa.DataType
+
+    @property
+    def field(self) -> pa.Field:
+        """Return the Arrow field, with the original name as metadata."""
+        return pa.field(self.name, self.type, metadata={b"original_name": self.original.encode()})
+
+
+def plan(
+    descriptors: Sequence[Descriptor], encoding: str, taken: str, where: str, findings: Findings
+) -> tuple[Column, ...]:
+    """Give every field a type and a name of its own; `taken` is the geometry's name.
+
+    Names stay as they are. One that was met before, in whatever case, gets the
+    first free `_1`, `_2` …, in the order of the file, so the result is the same
+    for every upload. Raises `UnsupportedError` for a binary type that cannot be
+    read.
+    """
+    originals = [each.name.decode(encoding, "replace") for each in descriptors]
+    reserved = {taken.casefold(), *(original.casefold() for original in originals)}
+    used = {taken.casefold()}
+    columns = []
+    for descriptor, original in zip(descriptors, originals, strict=True):
+        name = original
+        if name.casefold() in used:
+            name = next(
+                candidate
+                for number in range(1, len(originals) + 2)
+                if (candidate := f"{original}_{number}").casefold() not in used | reserved
+            )
+            findings.notice("renamed_field", f"the field {original} is called {name}")
+        used.add(name.casefold())
+        columns.append(Column(descriptor, original, name, _type(descriptor, where, findings)))
+    return tuple(columns)
+
+
+def decode(
+    column: Column, rows: Cells, numbers: Rows, encoding: str, findings: Findings
+) -> pa.Array:
+    """Return the values of one column for these rows of the table.
+
+    `numbers` are the row numbers that findings are filed under.
+    """
+    start = column.descriptor.offset_bytes
+    cells = np.ascontiguousarray(rows[:, start : start + column.descriptor.width_bytes])
+    reader = _Reader(column, numbers, encoding, findings)
+    return _READERS[column.type.id](reader, cells)
+
+
+def _type(descriptor: Descriptor, where: str, findings: Findings) -> pa.DataType:
+    kind, width = descriptor.kind, descriptor.width_bytes
+    if kind == "N" and descriptor.decimals == 0:
+        if width <= INT64_DIGITS:
+            return pa.int64()
+        return pa.decimal128(width, 0) if width <= DECIMAL_DIGITS else pa.string()
+    known = _TYPES.get(kind) or _TYPES.get(f"{kind}{width}")
+    if known is not None:
+        return known
+    name = descriptor.name.decode("latin-1")
+    if kind in _BINARY:
+        cure = "convert the field to text, number or date, and upload the layer again"
+        what = f"field {name} is of the binary type {descriptor}"
+        raise UnsupportedError(what, where=where, cure=cure)
+    what = f"the field {name} is of type {descriptor}, which shapefiles lack; it is read as text"
+    findings.notice("foreign_type", what)
+    return pa.string()
+
+
+_TYPES: dict[str, pa.DataType] = {
+    "C": pa.string(),
+    "N": pa.float64(),
+    "F": pa.float64(),
+    "D8": pa.date32(),
+    "L1": pa.bool_(),
+    "I4": pa.int64(),
+    "B8": pa.float64(),
+    "O8": pa.float64(),
+    "T8": pa.timestamp("ms"),
+    "@8": pa.timestamp("ms"),
+}
+_BINARY = frozenset("IBOT@+YVQWP0")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    column: Column
+    numbers: Rows
+    encoding: str
+    findings: Findings
+
+    def integers(self, cells: Cells) -> pa.Array:
+        if self.column.descriptor.kind == "I":
+            return pa.array(cells.view("<i4").reshape(-1).astype(np.int64))
+        return self._numbers(cells, self.column.type, _INTEGER, _to_int64)
+
+    def decimals(self, cells: Cells) -> pa.Array:
+        return self._numbers(cells, self.column.type, _INTEGER, Decimal)
+
+    def reals(self, cells: Cells) -> pa.Array:
+        if self.column.descriptor.kind in "BO":
+            return pa.array(cells.view("<f8").reshape(-1))
+        return self._numbers(cells, self.column.type, _REAL, _to_float)
+
+    def dates(self, cells: Cells) -> pa.Array:
+        digits = cells.astype(np.int32) - ord("0")
+        whole = ((digits >= 0) & (digits <= 9)).all(axis=1)
+        year, month, day = (
+            digits[:, start:stop] @ (10 ** np.arange(stop - start - 1, -1, -1, dtype=np.int32))
+            for start, stop in ((0, 4), (4, 6), (6, 8))
+        )
+        good = whole & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+        months = np.where(good, (year - 1970) * 12 + month - 1, 0).astype("M8[M]")
+        days = months.astype("M8[D]") + np.where(good, day - 1, 0).astype("m8[D]")
+        good &= days.astype("M8[M]") == months
+        empty = np.isin(cells, (BLANK, 0)).all(axis=1) | (cells == ord("0")).all(axis=1)
+        self._count(cells, ~good & ~empty, "not_a_date")
+        return pa.array(days.astype(np.int32), mask=~good).cast(pa.date32())
+
+    def logicals(self, cells: Cells) -> pa.Array:
+        values = _LOGICAL[cells[:, 0]]
+        self._count(cells, values == _WRONG, "not_a_logical")
+        return pa.array(values == _TRUE, mask=values >= _UNKNOWN)
+
+    def moments(self, cells: Cells) -> pa.Array:
+        days, milliseconds = cells.view("<i4").astype(np.int64).T
+        empty = (days == 0) | np.isin(cells, (BLANK, 0)).all(axis=1)
+        good = ~empty & (days > 0) & (milliseconds >= 0) & (milliseconds <= _DAY_MILLISECONDS)
+        self._count(cells, ~good & ~empty, "not_a_time")
+        moments = (days - _JULIAN_1970) * _DAY_MILLISECONDS + milliseconds
+        return pa.array(moments, mask=~good).cast(pa.timestamp("ms"))
+
+    def texts(self, cells: Cells) -> pa.Array:
+        nul: npt.NDArray[np.bool_] = np.logical_or.accumulate(cells == 0, axis=1)
+        if nul.any():
+            lost = (nul & (cells != 0) & (cells != BLANK)).any(axis=1)
+            self._count(cells, lost, "cut_at_nul")
+            cells = np.where(nul, np.uint8(BLANK), cells)
+        held = cells != BLANK
+        lengths = np.where(held.any(axis=1), cells.shape[1] - held[:, ::-1].argmax(axis=1), 0)
+        content = cells[np.arange(cells.shape[1]) < lengths[:, None]]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        texts = pa.StringArray.from_buffers(
+            len(cells), pa.py_buffer(offsets), pa.py_buffer(content)
+        )
+        utf8 = self.encoding == "utf-8" and _is_valid(texts) and not _has_c1(content)
+        if not utf8 and (content >= 0x80).any():
+            texts = self._decoded(cells, lengths)
+        return pc.if_else(pa.array(lengths > 0), texts, pa.scalar(None, pa.string()))
+
+    def _decoded(self, cells: Cells, lengths: npt.NDArray[Any]) -> pa.Array:
+        """Decode cell by cell; bytes that mean nothing become U+FFFD and are counted.
+
+        A C1 control character means nothing in the text of a table either.
+        """
+        replaced = np.zeros(len(cells), dtype=np.bool_)
+        texts: list[str] = []
+        for index, (cell, length) in enumerate(zip(cells, lengths.tolist(), strict=True)):
+            raw = cell[:length].tobytes()
+            try:
+                text = raw.decode(self.encoding)
+            except UnicodeDecodeError:
+                replaced[index] = True
+                text = raw.decode(self.encoding, "replace")
+            if _C1.search(text):
+                replaced[index] = True
+                text = _C1.sub("\ufffd", text)
+            texts.append(text)
+        self._count(cells, replaced, "undecodable_text")
+        return pa.array(texts, pa.string())
+
+    def _numbers(
+        self,
+        cells: Cells,
+        type_: pa.DataType,
+        pattern: re.Pattern[str],
+        convert: Callable[[str], Any],
+    ) -> pa.Array:
+        cells = np.where(cells == 0, np.uint8(BLANK), cells)
+        plain: npt.NDArray[np.bool_] = np.all(_PLAIN_NUMBER[cells], axis=1)
+        regular = cells if plain.all() else np.where(plain[:, None], cells, np.uint8(BLANK))
+        texts = pc.ascii_trim_whitespace(_ascii(regular))
+        texts = pc.if_else(
+            pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts
+        )
+        try:
+            values = texts.cast(type_)
+        except pa.ArrowInvalid:
+            return self._one_by_one(cells, type_, pattern, convert)
+        if plain.all():
+            return values
+        strange = self._one_by_one(cells[~plain], type_, pattern, convert, self.numbers[~plain])
+        return pc.replace_with_mask(values, pa.array(~plain), strange)
+
+    def _one_by_one(
+        self,
+        cells: Cells,
+        type_: pa.DataType,
+        pattern: re.Pattern[str],
+        convert: Callable[[str], Any],
+        numbers: Rows | None = None,
+    ) -> pa.Array:
+        values: list[Any] = []
+        wrong: dict[str, list[int]] = {}
+        for index, cell in enumerate(cells):
+            text = cell.tobytes().decode("latin-1").strip()
+            value = convert(text) if pattern.fullmatch(text) else None
+            values.append(value)
+            if value is None and text:
+                wrong.setdefault(_fault(text, pattern), []).append(index)
+        for reason, places in wrong.items():
+            mask = np.zeros(len(cells), dtype=np.bool_)
+            mask[places] = True
+            self._count(cells, mask, reason, numbers)
+        return pa.array(values, type_)
+
+    def _count(
+        self,
+        cells: Cells,
+        mask: npt.NDArray[np.bool_],
+        reason: str,
+        numbers: Rows | None = None,
+    ) -> None:
+        places = np.flatnonzero(mask)
+        numbers = self.numbers if numbers is None else numbers
+        examples = (
+            Example(
+                int(numbers[place]),
+                shown(cells[place].tobytes().decode(self.encoding, "backslashreplace").strip()),
+            )
+            for place in places[:EXAMPLES]
+        )
+        self.findings.value(self.column.name, reason, examples, len(places))
+
+
+_READERS: dict[int, Callable[[_Reader, Cells], pa.Array]] = {
+    pa.int64().id: _Reader.integers,
+    pa.decimal128(1).id: _Reader.decimals,
+    pa.float64().id: _Reader.reals,
+    pa.date32().id: _Reader.dates,
+    pa.bool_().id: _Reader.logicals,
+    pa.timestamp("ms").id: _Reader.moments,
+    pa.string().id: _Reader.texts,
+}
+
+
+def _ascii(cells: Cells) -> pa.Array:
+    """Return ASCII cells as strings over the same bytes."""
+    rows, width = cells.shape
+    offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    cells = np.ascontiguousarray(cells)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(cells))
+
+
+def _is_valid(texts: pa.Array) -> bool:
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_c1(content: npt.NDArray[np.uint8]) -> bool:
+    """Tell whether UTF-8 text holds a C1 control character."""
+    lead = content[:-1] == 0xC2
+    return bool((lead & (content[1:] < 0xA0)).any())
+
+
+def _fault(text: str, pattern: re.Pattern[str]) -> str:
+    if not text.strip("*"):
+        return "overflow"
+    return "out_of_range" if pattern.fullmatch(text) else "not_a_number"
+
+
+def _to_int64(text: str) -> int | None:
+    """Return an integer of any spelling that fits 64 bits, else `None`."""
+    value = int(text.partition(".")[0])
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _to_float(text: str) -> float | None:
+    """Return a finite number, else `None`."""
+    value = float(text.upper().replace("D", "E"))
+    return value if abs(value) != float("inf") else None

@@ -1,0 +1,74 @@
+"""The components of one bundle, as bytes that stay on disk until they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gate.errors import EmptyComponentError, MissingComponentError
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+STEM = "layer"
+SIDECAR_LIMIT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The three required components, mapped, and the text sidecars that are there.
+
+    `stem` is the user's name without extension; messages are made with it.
+    """
+
+    folder: Path
+    stem: str
+    shp: Bytes
+    shx: Bytes
+    dbf: Bytes
+    sidecars: Mapping[str, bytes]
+
+    def where(self, extension: str) -> str:
+        """Return the user's name of a component, for messages."""
+        return f"{self.stem}{extension}"
+
+
+def map_files(folder: Path, name: str) -> Files:
+    """Map `layer.shp`, `.shx` and `.dbf` of a folder; read `.prj` and `.cpg` if present.
+
+    `name` is what the user calls the layer, with or without `.shp`. Raises
+    `MissingComponentError` or, for a file of no bytes, `EmptyComponentError`.
+    """
+    stem = name[:-4] if name.lower().endswith(".shp") else name
+    shp, shx, dbf = (
+        _map(folder / f"{STEM}{known}", f"{stem}{known}") for known in (".shp", ".shx", ".dbf")
+    )
+    sidecars = {
+        known: content
+        for known in (".prj", ".cpg")
+        if (content := _head(folder / f"{STEM}{known}")) is not None
+    }
+    return Files(folder, stem, shp, shx, dbf, sidecars)
+
+
+def _map(path: Path, where: str) -> Bytes:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise MissingComponentError("is missing", where=where) from None
+    if size == 0:
+        raise EmptyComponentError("holds no bytes", where=where)
+    return np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+
+
+def _head(path: Path) -> bytes | None:
+    """Return what a sidecar begins with: real ones are far smaller than the limit."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(SIDECAR_LIMIT_BYTES)
+    except FileNotFoundError:
+        return None

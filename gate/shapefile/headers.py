@@ -1,0 +1,143 @@
+"""What the three required files say of each other, before GDAL is asked anything.
+
+GDAL hides damage (a cut .shp reads as null geometries, a cut .dbf ends the
+iteration early), so whatever can be proven from the bytes is proven here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gate.errors import CorruptError, EmptyComponentError, TornBundleError, TruncatedError
+from gate.shapefile import dbf
+from gate.shapefile.files import Files
+from gate.shapefile.findings import Findings
+from gate.shapefile.records import (
+    HEADER_BYTES,
+    LINES,
+    MULTIPATCH,
+    MULTIPOINTS,
+    POINTS,
+    POLYGONS,
+    Records,
+    geometry_header,
+)
+
+NAMES = {0: "Null", MULTIPATCH: "MultiPatch"} | {
+    kind: f"{name}{suffix}"
+    for kinds, name in (
+        (POINTS, "Point"),
+        (LINES, "PolyLine"),
+        (POLYGONS, "Polygon"),
+        (MULTIPOINTS, "MultiPoint"),
+    )
+    for kind, suffix in zip(kinds, ("", "Z", "M"), strict=True)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A bundle whose files agree: the same number of rows in each, all whole.
+
+    `several_parts` tells whether any record has more than one part.
+    """
+
+    files: Files
+    records: Records
+    table: dbf.Table
+    deleted: int
+    several_parts: bool
+
+    @property
+    def rows(self) -> int:
+        """Return the rows in the file, deleted ones included."""
+        return self.table.rows
+
+
+def check(files: Files, findings: Findings) -> Structure:
+    """Prove that the files are whole and belong together.
+
+    What is odd but harmless becomes a notice in `findings`. Raises
+    `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
+    `CorruptError`, `UnsupportedError` or `TornBundleError`.
+    """
+    kind, declared = _geometry_header(files, ".shp")
+    index_kind, index_bytes = _geometry_header(files, ".shx")
+    table = dbf.parse_table(files.dbf, files.where(".dbf"))
+    entries = _entries(files, index_bytes, findings)
+    _check_counts(files, table, entries)
+    if kind != index_kind:
+        what = f"announces {NAMES[index_kind]}, the .shp announces {NAMES[kind]}"
+        raise TornBundleError(what, where=files.where(".shx"))
+    records = Records(files.shp, files.shx, kind, entries, files.stem)
+    unused = records.check_index()
+    records.check_content()
+    _check_leftovers(files, records, table, unused, findings)
+    if declared != files.shp.size:
+        what = f"the .shp declares {declared} bytes and has {files.shp.size}; every record is whole"
+        findings.notice("declared_length", what)
+    if not entries:
+        findings.notice("no_rows", "the layer has no rows")
+    deleted = dbf.count_deleted(table, files.where(".dbf"))
+    several_parts = any((block.parts > 1).any() for block in records.blocks())
+    return Structure(files, records, table, deleted, several_parts)
+
+
+def _geometry_header(files: Files, extension: str) -> tuple[int, int]:
+    content = files.shp if extension == ".shp" else files.shx
+    where = files.where(extension)
+    beginning = (9994).to_bytes(4, "big")
+    if content.size < HEADER_BYTES and beginning.startswith(content[:4].tobytes()):
+        what = f"holds {content.size} bytes, fewer than its header"
+        raise EmptyComponentError(what, where=where)
+    return geometry_header(content, where)
+
+
+def _entries(files: Files, declared: int, findings: Findings) -> int:
+    """Return how many records the index declares."""
+    size = int(files.shx.size)
+    if size == HEADER_BYTES < declared:
+        what = "holds a header and no entries, though it declares some"
+        raise EmptyComponentError(what, where=files.where(".shx"))
+    if size < declared:
+        what = f"holds {size} of {declared} declared bytes"
+        raise TruncatedError(what, where=files.where(".shx"))
+    if declared < HEADER_BYTES or (declared - HEADER_BYTES) % 8:
+        what = f"declares {declared} bytes, which is no whole number of entries"
+        raise CorruptError(what, where=files.where(".shx"))
+    if size > declared:
+        findings.notice("index_tail", f"{size - declared} bytes follow the end of the .shx")
+    return (declared - HEADER_BYTES) // 8
+
+
+def _check_counts(files: Files, table: dbf.Table, entries: int) -> None:
+    shapes = "no shapes" if files.shp.size == HEADER_BYTES else ""
+    if shapes and (entries or table.rows):
+        what = f"holds a header and {shapes}, the others have rows"
+        raise EmptyComponentError(what, where=files.where(".shp"))
+    if not entries and table.rows:
+        what = f"holds no entries, the table has {table.rows} rows"
+        raise EmptyComponentError(what, where=files.where(".shx"))
+    if entries and not table.rows_by_size:
+        what = f"holds no rows, the .shx has {entries} records"
+        raise EmptyComponentError(what, where=files.where(".dbf"))
+    if table.rows == entries:
+        return
+    if table.rows_by_size == entries:
+        what = f"its header says {table.rows} rows while it holds {entries}"
+        raise CorruptError(what, where=files.where(".dbf"))
+    what = f"has {table.rows} rows while the .shx has {entries} records"
+    raise TornBundleError(what, where=files.where(".dbf"))
+
+
+def _check_leftovers(
+    files: Files, records: Records, table: dbf.Table, unused: int, findings: Findings
+) -> None:
+    if unused and records.numbered_beyond():
+        what = f"goes on after the {records.rows} records that the .shx and .dbf know"
+        raise TornBundleError(what, where=files.where(".shp"))
+    if unused:
+        findings.notice("unused_bytes", f"{unused} bytes of the .shp belong to no record")
+    if table.trailing_bytes > 1:
+        what = f"{table.trailing_bytes} bytes follow the declared rows of the .dbf"
+        findings.notice("table_tail", what)

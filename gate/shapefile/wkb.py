@@ -1,0 +1,170 @@
+"""WKB from the geometries that Fiona gives, with rings wound and closed as GeoParquet asks.
+
+ISO flavour: a type with Z is the plain type + 1000. Shells come out
+counter-clockwise, holes clockwise. No position is dropped: an open ring is
+closed, a ring or line with too few positions repeats its last one until readers
+accept it; each is counted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Positions: TypeAlias = npt.NDArray[np.float64]
+
+_HEAD = struct.Struct("<BII")
+_POINT = struct.Struct("<BI2d")
+_POINT_Z = struct.Struct("<BI3d")
+_COUNT = struct.Struct("<I")
+_CODES = {
+    "Point": 1,
+    "LineString": 2,
+    "Polygon": 3,
+    "MultiPoint": 4,
+    "MultiLineString": 5,
+    "MultiPolygon": 6,
+}
+_PARTS = {"MultiPoint": "Point", "MultiLineString": "LineString", "MultiPolygon": "Polygon"}
+_MULTI = {part: multi for multi, part in _PARTS.items()}
+
+RING_POSITIONS = 4
+LINE_POSITIONS = 2
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Encodes the geometries of one layer and remembers what they were.
+
+    With `multi`, lines and polygons become their multi types; points never do.
+    `types` are names as in GeoParquet (`MultiPolygon Z`), `bounds` is
+    (xmin, ymin, xmax, ymax) of every position read, NaN left out.
+    """
+
+    multi: bool
+    types: set[str] = field(default_factory=set)
+    bounds: tuple[float, float, float, float] | None = None
+    rewound: int = 0
+    closed: int = 0
+    collapsed: int = 0
+    _pending: list[Positions] = field(default_factory=list)
+    _points: list[Sequence[float]] = field(default_factory=list)
+
+    def encode(self, kind: str, coordinates: Any) -> tuple[bytes, int]:
+        """Return the WKB and how many positions came in.
+
+        Raises `ValueError` for a kind that no single shapefile record makes.
+        """
+        if kind == "Point":
+            return self._point(coordinates), 1
+        if kind not in _CODES:
+            raise ValueError(f"a geometry of type {kind}")
+        parts = coordinates if kind in _PARTS else [coordinates]
+        part = _PARTS.get(kind, kind)
+        lists = [_lists(part, each) for each in parts]
+        has_z = any(ring.shape[1] == 3 for rings in lists for ring in rings)
+        arrived = sum(len(ring) for rings in lists for ring in rings)
+        self._pending.extend(ring for rings in lists for ring in rings)
+        encoded = [self._part(part, rings, has_z) for rings in lists]
+        if part == "Point" or kind in _PARTS or self.multi:
+            return self._many(_MULTI[part], encoded, has_z), arrived
+        self._note(kind, has_z)
+        return encoded[0], arrived
+
+    def empty(self, kind: str, *, has_z: bool) -> bytes:
+        """Return an empty geometry of `kind` (or of its multi type)."""
+        if kind == "Point":
+            nan = float("nan")
+            return self._point((nan,) * (3 if has_z else 2))
+        kind = _MULTI.get(kind, kind) if self.multi else kind
+        self._note(kind, has_z)
+        return _HEAD.pack(1, _code(kind, has_z), 0)
+
+    def settle(self) -> None:
+        """Take the positions seen since the last call into `bounds`."""
+        flat = [each[:, :2] for each in self._pending]
+        if self._points:
+            flat.append(np.array([each[:2] for each in self._points], dtype=np.float64))
+        self._pending, self._points = [], []
+        if not flat:
+            return
+        positions = np.concatenate(flat)
+        positions = positions[~np.isnan(positions).any(axis=1)]
+        if self.bounds is not None:
+            west, south, east, north = self.bounds
+            positions = np.concatenate((positions, [(west, south), (east, north)]))
+        if len(positions):
+            low, high = positions.min(axis=0), positions.max(axis=0)
+            self.bounds = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+
+    def _point(self, position: Sequence[float]) -> bytes:
+        self._points.append(position)
+        if len(position) == 3:
+            self.types.add("Point Z")
+            return _POINT_Z.pack(1, 1001, *position)
+        self.types.add("Point")
+        return _POINT.pack(1, 1, *position)
+
+    def _many(self, kind: str, encoded: list[bytes], has_z: bool) -> bytes:
+        self._note(kind, has_z)
+        return _HEAD.pack(1, _code(kind, has_z), len(encoded)) + b"".join(encoded)
+
+    def _note(self, kind: str, has_z: bool) -> None:
+        self.types.add(f"{kind} Z" if has_z else kind)
+
+    def _part(self, kind: str, rings: list[Positions], has_z: bool) -> bytes:
+        code = _code(kind, has_z)
+        if kind == "Point":
+            return struct.pack("<BI", 1, code) + rings[0].tobytes()
+        if kind == "LineString":
+            line = self._padded(rings[0], LINE_POSITIONS)
+            return _HEAD.pack(1, code, len(line)) + line.tobytes()
+        wound = [
+            self._ring(ring, shell=index == 0) for index, ring in enumerate(rings) if len(ring)
+        ]
+        lengths = [_COUNT.pack(len(ring)) + ring.tobytes() for ring in wound]
+        return _HEAD.pack(1, code, len(wound)) + b"".join(lengths)
+
+    def _ring(self, ring: Positions, *, shell: bool) -> Positions:
+        if not (ring[0, :2] == ring[-1, :2]).all() and not np.isnan(ring[0]).any():
+            self.closed += 1
+            ring = np.concatenate((ring, ring[:1]))
+        ring = self._padded(ring, RING_POSITIONS)
+        area = _signed_area(ring)
+        if shell and area > 0:
+            self.rewound += 1
+        wrong = area < 0 if shell else area > 0
+        return ring[::-1] if wrong else ring
+
+    def _padded(self, positions: Positions, least: int) -> Positions:
+        missing = least - len(positions)
+        if missing <= 0 or not len(positions):
+            return positions
+        self.collapsed += 1
+        return np.concatenate((positions, positions[-1:].repeat(missing, axis=0)))
+
+
+def _lists(part: str, coordinates: Any) -> list[Positions]:
+    """Return the position lists of one part: one for a point or line, the rings of a polygon."""
+    if part == "Polygon":
+        return [_positions(ring) for ring in coordinates]
+    return [_positions([coordinates] if part == "Point" else coordinates)]
+
+
+def _positions(coordinates: Sequence[Sequence[float]]) -> Positions:
+    return np.array(coordinates, dtype="<f8") if len(coordinates) else np.empty((0, 2), "<f8")
+
+
+def _code(kind: str, has_z: bool) -> int:
+    return _CODES[kind] + (1000 if has_z else 0)
+
+
+def _signed_area(ring: Positions) -> float:
+    """Return twice the signed area in the plane, positive if counter-clockwise."""
+    x, y = ring[:, 0] - ring[0, 0], ring[:, 1] - ring[0, 1]
+    return float(x[:-1] @ y[1:] - x[1:] @ y[:-1])
