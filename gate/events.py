@@ -24,6 +24,7 @@ FINALIZED_TYPE = "google.cloud.storage.object.v1.finalized"
 PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 FINALIZED_NOTIFICATION = "OBJECT_FINALIZE"
 RAW_CHARACTERS = 500
+ID_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def parse(
     the body was not what it claimed to be.
     """
     event_type = str(attributes.get("type", ""))
-    event_id = str(attributes.get("id", ""))
+    event_id = _identifier(attributes.get("id"))
     try:
         if event_type == FINALIZED_TYPE:
             return _finalized(_mapping(payload, "data"), event_id)
@@ -92,7 +93,7 @@ def _notification(payload: Mapping[str, object], event_id: str) -> ObjectFinaliz
     }
     body = message.get("data")
     resource = _resource(body) if body else {}
-    event_id = str(message.get("messageId") or event_id)
+    event_id = _identifier(message.get("messageId")) or event_id
     merged = {key: resource.get(key, value) for key, value in said.items()}
     for key, value in said.items():
         if value is not None and str(merged[key]) != str(value):
@@ -133,6 +134,12 @@ def _text(resource: Mapping[str, object], key: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise _Unreadable(f"{key} is not Unicode text")
     return value
+
+
+def _identifier(value: object) -> str:
+    """Return an event's id for the record: bounded, and storable whatever was sent."""
+    text = str(value or "")[:ID_CHARACTERS]
+    return text.encode("utf-8", "replace").decode()
 
 
 def _generation(value: object) -> int:

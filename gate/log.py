@@ -7,6 +7,7 @@ See Cloud Logging, "Structured logging", for the special names.
 from __future__ import annotations
 
 import json
+import sys
 import traceback
 from contextvars import ContextVar
 from typing import Any
@@ -27,7 +28,8 @@ def write(message: str, *, severity: str = "INFO", **fields: Any) -> None:
     line.update((key, value) for key, value in fields.items() if value not in (None, ""))
     if trace.get():
         line["logging.googleapis.com/trace"] = trace.get()
-    print(json.dumps(line, default=str, ensure_ascii=False), flush=True)
+    sys.stdout.write(f"{json.dumps(line, default=str)}\n")
+    sys.stdout.flush()
 
 
 def crash(message: str, error: BaseException, **fields: Any) -> None:
