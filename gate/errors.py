@@ -77,6 +77,12 @@ class StoreBusyError(TransientError):
     code = "store_busy"
 
 
+class StoreQuotaError(StoreBusyError):
+    """The state store is over its quota: only waiting helps."""
+
+    code = "store_quota"
+
+
 class StorageBusyError(TransientError):
     """Cloud Storage answered with an error that passes by itself."""
 
@@ -154,6 +160,13 @@ class LostRowsError(BundleError):
 
     code = "lost_rows"
     cure = "export the layer again and upload the whole bundle"
+
+
+class RowsRejectedError(BundleError):
+    """The layer has rows, and not one of them could be loaded."""
+
+    code = "rows_rejected"
+    cure = "see the reasons, correct the layer and upload the bundle again"
 
 
 class UnsupportedError(BundleError):
