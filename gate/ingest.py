@@ -364,7 +364,7 @@ class Ingest:
 
 def summary_of(report: Mapping[str, Any], published: Published) -> dict[str, Any]:
     """Return the bounded form of a report that a job carries: counts, no lists of rows."""
-    kept = ("rows", "encoding", "crs", "geometry_types", "bounds", "versions")
+    kept = ("rows", "geometry", "encoding", "crs", "versions")
     return {
         **{key: report[key] for key in kept if key in report},
         "location": published.location,
