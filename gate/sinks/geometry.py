@@ -77,7 +77,8 @@ def extents(column: pa.Array) -> Extents:
     geometry still has an extent.
     """
     rows = column.to_numpy(zero_copy_only=False)
-    geometries = shapely.from_wkb(rows, on_invalid="ignore")
+    with np.errstate(invalid="ignore"):
+        geometries = shapely.from_wkb(rows, on_invalid="ignore")
     coordinates, owners = shapely.get_coordinates(geometries, include_z=True, return_index=True)
     found = _reduce(coordinates, owners, len(rows))
     for row in np.flatnonzero(shapely.is_missing(geometries) & column.is_valid().to_numpy(False)):
@@ -108,7 +109,7 @@ def _vertices(wkb: bytes) -> Iterator[tuple[float, float, float]]:
     """
     try:
         vertices, _ = _walk(memoryview(wkb))
-    except (struct.error, KeyError) as error:
+    except (struct.error, KeyError, IndexError) as error:
         raise CorruptError(f"a geometry of {len(wkb)} bytes is cut or malformed") from error
     yield from vertices
 

@@ -51,6 +51,8 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
         schema,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
+        # A stored Arrow schema would hide the keys added below from readers in pyarrow.
+        store_schema=False,
         use_dictionary=[name for name in table.schema.names if name != GEOMETRY],
         write_statistics=[name for name in schema.names if name != GEOMETRY]
         + [f"{covering}.{corner}" for corner in _CORNERS],
