@@ -93,7 +93,7 @@ def client(storage_url: str) -> storage.Client:
 @pytest.fixture
 def faulty_client(storage_url: str, network: Network) -> storage.Client:
     """Return a client whose requests go through `network`."""
-    session = AuthorizedSession(AnonymousCredentials())
+    session = AuthorizedSession(AnonymousCredentials(), refresh_status_codes=())
     session.mount("http://", network)
     return _client(storage_url, session)
 

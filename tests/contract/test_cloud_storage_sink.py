@@ -1,0 +1,486 @@
+"""What the Cloud Storage sink promises beyond the port: objects, pointer, clean-up, faults."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from google.cloud import storage
+
+from gate.cloud_storage import CloudStorage
+from gate.errors import (
+    ChecksumError,
+    ConfigurationError,
+    CorruptError,
+    PermissionDeniedError,
+    StorageBusyError,
+)
+from gate.identity import bundle_id
+from gate.sinks import cloud_storage, layout
+from gate.sinks.address import SinkAddress
+from gate.sinks.factory import open_sink
+from gate.sinks.port import Outdated, Published
+from tests.contract.network import answer, before_answer, lose, refuse
+from tests.contract.sinks import PUBLISHED_AT, CloudSinkBench
+from tests.layers import Layer, batch, points, publication, revision
+
+OLDEST = revision(shp=5)
+OLD = revision(shp=10, shx=10, dbf=10)
+NEW = revision(shp=20, shx=20, dbf=20)
+NEWEST = revision(shp=30, shx=30, dbf=30)
+FOLDER = "out/in/roads/"
+
+
+def dataset(of: Any, fence: int, token: int) -> str:
+    """Return the name of the dataset that the call with this token made."""
+    return FOLDER + layout.Attempt.of(of, fence, f"{token:08x}").dataset
+
+
+def test_the_pointer_says_what_is_current(cloud_sink_bench: CloudSinkBench) -> None:
+    """Design 6: the pointer names revision, job, dataset and report, order as a string."""
+    outcome = cloud_sink_bench.publish(OLD, points(3), fence=7)
+
+    name = dataset(OLD, 7, 1)
+    stored = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket).get_blob(name)
+    assert cloud_sink_bench.pointer(OLD.bundle) == {
+        "format_version": 1,
+        "bundle_id": bundle_id(OLD.bundle),
+        "bucket": "uploads",
+        "basename": "in/roads",
+        "revision_id": OLD.id,
+        "order": "30",
+        "job_id": "b" * 32,
+        "fence": 7,
+        "location": f"gs://{cloud_sink_bench.bucket}/{name}",
+        "dataset": name.removeprefix(FOLDER),
+        "report": name.removeprefix(FOLDER).replace(".parquet", ".report.json"),
+        "rows": 3,
+        "size_bytes": stored.size,
+        "crc32c": stored.crc32c,
+        "published_at": PUBLISHED_AT.isoformat(),
+        "previous": [],
+    }
+    assert outcome == Published(f"gs://{cloud_sink_bench.bucket}/{name}", 3)
+
+
+def test_objects_carry_their_media_types(cloud_sink_bench: CloudSinkBench) -> None:
+    """Dataset, report and pointer say what they are, and the pointer is not cached."""
+    cloud_sink_bench.publish(OLD, points(3))
+
+    bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
+    pointer = bucket.get_blob(f"{FOLDER}latest.json")
+    kinds = {blob.name.split(".", 1)[1]: blob.content_type for blob in bucket.list_blobs()}
+    assert kinds == {
+        "parquet": "application/vnd.apache.parquet",
+        "report.json": "application/json",
+        "json": "application/json",
+    }
+    assert pointer.cache_control == "no-cache"
+
+
+def test_the_report_stands_beside_the_dataset(cloud_sink_bench: CloudSinkBench) -> None:
+    """Design 11: the report keeps what the reader said and adds what was published."""
+    cloud_sink_bench.publish(OLD, points(3))
+
+    (name,) = cloud_sink_bench.objects(".report.json")
+    report = json.loads(cloud_sink_bench.content(name))
+    assert report["layer"] == "roads"
+    assert report["publication"] == cloud_sink_bench.pointer(OLD.bundle)
+
+
+def test_the_dataset_says_where_it_comes_from(cloud_sink_bench: CloudSinkBench) -> None:
+    """Issue 2: bundle, revision, job and pins are in the dataset, generations as strings."""
+    cloud_sink_bench.publish(OLD, points(3))
+
+    table = cloud_sink_bench.table(dataset(OLD, 1, 1))
+    lineage = json.loads(table.schema.metadata[b"shapefile_gate"])
+    assert lineage["bundle"] == "gs://uploads/in/roads"
+    assert lineage["bundle_id"] == bundle_id(OLD.bundle)
+    assert (lineage["revision"], lineage["order"], lineage["job"]) == (OLD.id, "30", "b" * 32)
+    assert lineage["pins"][".dbf"] == {"name": "in/roads.dbf", "generation": "10"}
+
+
+def test_names_sort_as_revisions_do(cloud_sink_bench: CloudSinkBench) -> None:
+    """A listing shows datasets in the order of their revisions."""
+    sink = cloud_sink_bench.sink = cloud_sink_bench.open(keep=9)
+    for shp in (9, 10, 2**53, 2**63):
+        sink.publish(publication(revision(shp=shp)), points(1), dict, lambda: True)
+
+    orders = [
+        int(name.split("/")[-1].split("-")[0]) for name in cloud_sink_bench.objects("parquet")
+    ]
+    assert orders == [9, 10, 2**53, 2**63]
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+def test_the_newest_superseded_datasets_are_kept(
+    cloud_sink_bench: CloudSinkBench, keep: int
+) -> None:
+    """Design 6: `keep` superseded datasets stay, with their reports, and the older ones go."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=keep)
+    for of in (OLDEST, OLD, NEW, NEWEST):
+        cloud_sink_bench.publish(of, points(1))
+
+    names = [dataset(of, 1, token) for token, of in enumerate((OLDEST, OLD, NEW, NEWEST), 1)]
+    assert cloud_sink_bench.objects(".parquet") == names[3 - keep :]
+    assert len(cloud_sink_bench.objects(".report.json")) == keep + 1
+    pointer = cloud_sink_bench.pointer(OLD.bundle)
+    assert pointer is not None
+    kept = [name.removeprefix(FOLDER) for name in reversed(names[3 - keep : 3])]
+    assert pointer["previous"] == kept
+
+
+def test_orphans_of_crashed_attempts_are_removed(cloud_sink_bench: CloudSinkBench) -> None:
+    """What attempts left that never became current goes, older or of the same revision."""
+    orphans = [dataset(OLDEST, 9, 0xA), dataset(OLD, 1, 0xB), dataset(OLD, 2, 0xC)]
+    bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
+    for name in orphans:
+        bucket.blob(name).upload_from_string("")
+        bucket.blob(name.replace(".parquet", ".report.json")).upload_from_string("")
+
+    cloud_sink_bench.publish(OLD, points(1), fence=2)
+
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 2, 1)]
+    assert len(cloud_sink_bench.objects(".report.json")) == 1
+
+
+def test_an_orphan_does_not_push_out_what_readers_saw(cloud_sink_bench: CloudSinkBench) -> None:
+    """The superseded dataset is kept by name: a newer orphan does not take its place."""
+    cloud_sink_bench.publish(OLDEST, points(1))
+    orphan = dataset(OLD, 1, 0xA)
+    cloud_sink_bench.client.bucket(cloud_sink_bench.bucket).blob(orphan).upload_from_string("")
+
+    cloud_sink_bench.publish(NEW, points(1))
+
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLDEST, 1, 1), dataset(NEW, 1, 2)]
+
+
+def test_nothing_newer_or_foreign_is_removed(cloud_sink_bench: CloudSinkBench) -> None:
+    """Clean-up spares newer uploads, higher fences, other folders and names not of a sink."""
+    spared = [
+        dataset(NEW, 1, 0xA),
+        dataset(OLD, 3, 0xB),
+        f"{FOLDER}notes.parquet",
+        f"{FOLDER}deeper/{dataset(OLDEST, 1, 0xC).removeprefix(FOLDER)}",
+        f"{FOLDER}x{dataset(OLDEST, 1, 0xD).removeprefix(FOLDER)}",
+        f"{dataset(OLDEST, 1, 0xE)}.bak",
+    ]
+    for name in spared:
+        cloud_sink_bench.client.bucket(cloud_sink_bench.bucket).blob(name).upload_from_string("")
+
+    cloud_sink_bench.publish(OLD, points(1), fence=2)
+
+    assert set(spared) <= set(cloud_sink_bench.objects())
+
+
+def test_a_clean_up_that_fails_is_logged_only(
+    cloud_sink_bench: CloudSinkBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A publication stands though what it superseded cannot be removed."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
+    cloud_sink_bench.publish(OLD, points(1))
+    cloud_sink_bench.network.on("DELETE", "", answer(403))
+
+    with caplog.at_level(logging.WARNING):
+        outcome = cloud_sink_bench.publish(NEW, points(2))
+
+    assert isinstance(outcome, Published)
+    assert [record.message for record in caplog.records] == ["clean-up failed"]
+    assert cloud_sink_bench.pointer(OLD.bundle)["revision_id"] == NEW.id  # type: ignore[index]
+    cloud_sink_bench.publish(NEWEST, points(1))
+    assert cloud_sink_bench.objects(".parquet") == [dataset(NEWEST, 1, 3)]
+
+
+def test_an_attempt_that_is_not_published_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
+    """E10: whoever is not the owner any more removes what was uploaded."""
+    assert cloud_sink_bench.publish(OLD, points(1), owner=False) is None
+    assert cloud_sink_bench.objects() == []
+
+
+def test_nothing_is_uploaded_before_table_and_report_are_whole(
+    cloud_sink_bench: CloudSinkBench,
+) -> None:
+    """A table that fails half-way costs no upload."""
+    with pytest.raises(CorruptError):
+        cloud_sink_bench.publish(OLD, points(1, error=CorruptError("row 1")))
+    assert not any("POST" in request for request in cloud_sink_bench.network.requests)
+
+
+def test_a_failed_second_upload_removes_the_first(cloud_sink_bench: CloudSinkBench) -> None:
+    """If the report cannot be uploaded, the dataset is removed and the error passes through."""
+    cloud_sink_bench.network.on("POST", "report.json", answer(403))
+
+    with pytest.raises(PermissionDeniedError):
+        cloud_sink_bench.publish(OLD, points(1))
+    assert cloud_sink_bench.objects() == []
+
+
+def test_what_cannot_be_removed_does_not_hide_the_error(
+    cloud_sink_bench: CloudSinkBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error of the publication passes through though the removal fails too."""
+    cloud_sink_bench.network.on("POST", "report.json", answer(403))
+    cloud_sink_bench.network.on("DELETE", "", answer(503))
+
+    with pytest.raises(PermissionDeniedError), caplog.at_level(logging.WARNING):
+        cloud_sink_bench.publish(OLD, points(1))
+    assert [record.message for record in caplog.records] == ["discard failed"]
+
+
+def test_an_overtaken_attempt_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
+    """An outdated publication removes its own upload and touches no other."""
+    cloud_sink_bench.before_swap(lambda: cloud_sink_bench.publish(NEW, points(2)))
+
+    assert cloud_sink_bench.publish(OLD, points(1)) == Outdated(NEW.order)
+    assert cloud_sink_bench.objects(".parquet") == [dataset(NEW, 1, 2)]
+
+
+def test_a_zombie_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
+    """E8: a zombie that finds its revision published removes its own upload only."""
+    cloud_sink_bench.before_swap(lambda: cloud_sink_bench.publish(OLD, points(1), fence=2))
+
+    cloud_sink_bench.publish(OLD, points(1), fence=1)
+
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 2, 2)]
+
+
+def test_a_lost_answer_to_the_swap_is_found_out_at_once(cloud_sink_bench: CloudSinkBench) -> None:
+    """E13: the swap was applied and its answer lost; reading the pointer again tells."""
+    cloud_sink_bench.network.on("POST", "/latest.json", lose)
+
+    outcome = cloud_sink_bench.publish(OLD, points(3))
+
+    assert isinstance(outcome, Published)
+    assert not outcome.already
+    assert cloud_sink_bench.seen(OLD.bundle).names == ["row 0", "row 1", "row 2"]  # type: ignore[union-attr]
+
+
+def test_a_repeated_swap_that_meets_itself_is_believed(
+    cloud_sink_bench: CloudSinkBench, faulty_client: storage.Client
+) -> None:
+    """E13: the library repeats a swap whose answer was lost and gets 412 for its own write."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(CloudStorage(faulty_client, retry_seconds=20))
+    cloud_sink_bench.network.on("POST", "/latest.json", lose)
+
+    outcome = cloud_sink_bench.publish(OLD, points(3))
+
+    assert isinstance(outcome, Published)
+    assert not outcome.already
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 1, 1)]
+
+
+def test_a_repeated_upload_that_meets_itself_is_believed(
+    cloud_sink_bench: CloudSinkBench, faulty_client: storage.Client
+) -> None:
+    """The library repeats an upload whose answer was lost and gets 412 for its own object."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(CloudStorage(faulty_client, retry_seconds=20))
+    cloud_sink_bench.network.on("POST", ".parquet", lose)
+
+    assert isinstance(cloud_sink_bench.publish(OLD, points(3)), Published)
+
+
+def test_a_swap_that_never_arrived_is_busy(cloud_sink_bench: CloudSinkBench) -> None:
+    """While it is unknown whether the swap may still be applied, the upload stays."""
+    cloud_sink_bench.network.on("POST", "/latest.json", refuse)
+
+    with pytest.raises(StorageBusyError):
+        cloud_sink_bench.publish(OLD, points(3))
+    assert cloud_sink_bench.pointer(OLD.bundle) is None
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 1, 1)]
+
+    cloud_sink_bench.publish(OLD, points(3), fence=2)
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 2, 2)]
+
+
+def test_a_dataset_that_was_current_for_a_moment_is_kept(
+    cloud_sink_bench: CloudSinkBench,
+) -> None:
+    """A swap applied, its answer lost, and superseded at once: readers may still be there."""
+
+    def overtake() -> None:
+        cloud_sink_bench.publish(NEW, points(2))
+        raise ConnectionError
+
+    cloud_sink_bench.network.on("POST", "/latest.json", before_answer(overtake))
+
+    assert cloud_sink_bench.publish(OLD, points(1)) == Outdated(NEW.order)
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 1, 1), dataset(NEW, 1, 2)]
+
+
+def test_a_pointer_that_moves_in_every_round_is_busy(cloud_sink_bench: CloudSinkBench) -> None:
+    """The rounds are bounded: an endless race ends as a transient error."""
+    cloud_sink_bench.network.on("POST", "/latest.json", answer(412), times=99)
+
+    with pytest.raises(StorageBusyError, match="every round"):
+        cloud_sink_bench.publish(OLD, points(1))
+
+
+def test_a_swap_counts_rounds_not_time(cloud_sink_bench: CloudSinkBench) -> None:
+    """A few refused swaps are no failure: each round reads again and asks the owner again."""
+    cloud_sink_bench.network.on("POST", "/latest.json", answer(412), times=3)
+    asked: list[int] = []
+
+    def still_owner() -> bool:
+        asked.append(1)
+        return True
+
+    outcome = cloud_sink_bench.sink.publish(publication(OLD), points(1), dict, still_owner)
+
+    assert isinstance(outcome, Published)
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"format_version": 2}',
+        b'{"format_version": 1, "order": "x"}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_pointer_that_is_none_stops_everything(
+    cloud_sink_bench: CloudSinkBench, content: bytes
+) -> None:
+    """A `latest.json` that cannot be understood is never replaced; the error says what to do."""
+    bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
+    bucket.blob(f"{FOLDER}latest.json").upload_from_string(content)
+
+    with pytest.raises(ConfigurationError, match=r"latest\.json: .*; move the object away"):
+        cloud_sink_bench.sink.current(OLD)
+    with pytest.raises(ConfigurationError):
+        cloud_sink_bench.publish(OLD, points(1))
+    assert cloud_sink_bench.content(f"{FOLDER}latest.json") == content
+
+
+def test_a_missing_bucket_is_a_matter_of_configuration(cloud: CloudStorage) -> None:
+    """A sink whose bucket does not exist says so when it publishes."""
+    sink = open_sink(SinkAddress("no-such-bucket"), cloud)
+
+    with pytest.raises(ConfigurationError, match="no such bucket"):
+        sink.publish(publication(OLD), points(1), dict, lambda: True)
+
+
+def test_the_sink_of_the_factory_publishes(cloud: CloudStorage, bucket: str) -> None:
+    """The sink that wiring opens has a clock and tokens of its own."""
+    sink = open_sink(SinkAddress(bucket), cloud)
+
+    assert isinstance(sink.publish(publication(OLD), points(1), dict, lambda: True), Published)
+    assert sink.publish(publication(OLDEST), points(1), dict, lambda: True) == Outdated(30)
+
+
+def test_stored_bytes_that_differ_are_never_made_current(
+    cloud_sink_bench: CloudSinkBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D5: an upload whose crc32c is not that of the file raises, and is removed."""
+    real = cloud_sink_bench.cloud.upload
+
+    def damage(bucket: str, name: str, path: Path, media_type: str) -> Any:
+        broken = path.with_name("broken")
+        broken.write_bytes(path.read_bytes()[:-1] + b"X")
+        return real(bucket, name, broken, media_type)
+
+    monkeypatch.setattr(cloud_sink_bench.cloud, "upload", damage)
+
+    with pytest.raises(ChecksumError):
+        cloud_sink_bench.publish(OLD, points(1))
+    assert cloud_sink_bench.objects() == []
+
+
+def test_concurrent_publications_share_no_file(
+    cloud_sink_bench: CloudSinkBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E20: two calls in one process write to folders of their own, which are gone afterwards."""
+    written: list[Path] = []
+    meeting = threading.Barrier(2, timeout=20)
+    real = cloud_storage.geoparquet.write
+
+    def write(path: Path, *arguments: Any) -> int:
+        rows = real(path, *arguments)
+        written.append(path)
+        meeting.wait()
+        return rows
+
+    monkeypatch.setattr(cloud_storage.geoparquet, "write", write)
+    both = [revision("in/roads.shp"), revision("in/rivers.shp")]
+    threads = [
+        threading.Thread(target=cloud_sink_bench.publish, args=(of, points(rows)))
+        for rows, of in enumerate(both, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+
+    assert len({path.parent for path in written}) == 2
+    assert not any(path.parent.exists() for path in written)
+    seen = [cloud_sink_bench.seen(of.bundle) for of in both]
+    assert [len(each.names) for each in seen if each] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "in/UNESCO Global [2024] (final).shp",
+        "in/a b+c%20d#1.shp",
+        "../../etc/roads.shp",
+        "in/../roads.shp",
+        "in/./roads.shp",
+        "in//roads.shp",
+        "/roads.shp",
+        "%2F..%2Froads.shp",
+        "in/\U0001f5fa.shp",
+        "é" * 510 + ".shp",
+        "in/latest.json.shp",
+    ],
+)
+def test_no_name_leaves_the_prefix(cloud_sink_bench: CloudSinkBench, name: str) -> None:
+    """Cases 36, 38, 65, B5: whatever a bundle is called, all its objects stand below the prefix."""
+    of = revision(name)
+
+    assert isinstance(cloud_sink_bench.publish(of, points(2)), Published)
+
+    names = cloud_sink_bench.objects()
+    assert len(names) == 3
+    for written in names:
+        assert written.startswith("out/")
+        assert not {"", ".", ".."} & set(written.split("/"))
+        assert len(written.encode()) <= 1024
+    assert cloud_sink_bench.seen(of.bundle).names == ["row 0", "row 1"]  # type: ignore[union-attr]
+
+
+def test_current_costs_two_requests(cloud_sink_bench: CloudSinkBench) -> None:
+    """Asking what is current reads the pointer and nothing else."""
+    cloud_sink_bench.publish(OLD, points(3))
+    cloud_sink_bench.network.requests.clear()
+
+    cloud_sink_bench.sink.current(OLD)
+
+    assert len(cloud_sink_bench.network.requests) == 2
+    assert all("latest.json" in request for request in cloud_sink_bench.network.requests)
+
+
+def test_a_large_dataset_is_stored_whole(cloud_sink_bench: CloudSinkBench) -> None:
+    """A dataset beyond the library's single request goes up in a resumable one, and is proven."""
+    random = np.random.default_rng(1).random((300_000, 2))
+    column = shapely.to_wkb(shapely.points(random))
+    outcome = cloud_sink_bench.publish(OLD, Layer([batch(column)]))
+
+    (name,) = cloud_sink_bench.objects(".parquet")
+    content = cloud_sink_bench.content(name)
+    assert len(content) > 8 << 20
+    assert any("uploadType=resumable" in it for it in cloud_sink_bench.network.requests)
+    assert isinstance(outcome, Published)
+    assert pq.read_metadata(io.BytesIO(content)).num_rows == outcome.rows == 300_000

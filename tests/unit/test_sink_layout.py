@@ -1,0 +1,138 @@
+"""The names a sink writes under, and which of them it may remove."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.names import Bundle
+from gate.sinks.layout import Attempt, folder, removable
+from tests.layers import revision
+
+BUNDLE_PARTS = st.text(
+    st.one_of(st.sampled_from("./%~_ aé\U0001f5fa"), st.characters(exclude_categories=["Cs"])),
+    max_size=400,
+)
+
+
+def attempt(order: int, fence: int = 1, token: str = "a1", revision_id: str = "0" * 32) -> Attempt:
+    """Return an attempt at a revision of this order."""
+    return Attempt(order, revision_id, fence, token)
+
+
+def test_an_ordinary_bundle_keeps_its_name() -> None:
+    """Case 36: spaces, brackets and per cent signs are the user's and stay."""
+    bundle = Bundle("uploads", "in/2024 [final]/", "a%20b+c")
+
+    assert folder("out/", bundle) == "out/in/2024 [final]/a%20b+c/"
+
+
+def test_a_dotted_segment_is_spelt_out() -> None:
+    """Case 65: no tool that resolves dots can be led out of the prefix."""
+    name = folder("out/", Bundle("uploads", "../../etc/", "roads"))
+
+    assert name.startswith("out/_.._/_.._/etc/roads~")
+
+
+def test_spelt_out_names_do_not_meet_written_ones() -> None:
+    """A folder that is really called like the spelling belongs to another bundle."""
+    spelt = folder("out/", Bundle("uploads", "../", "roads"))
+    written = folder("out/", Bundle("uploads", "_.._/", "roads"))
+
+    assert spelt != written
+
+
+@given(BUNDLE_PARTS, BUNDLE_PARTS)
+def test_every_bundle_stays_below_the_prefix(path: str, stem: str) -> None:
+    """Cases 36, 38, 65, B5: whatever a bundle is called, its objects have legal names below it."""
+    bundle = Bundle("uploads", f"{path}/" if path else "", stem or "x")
+    place = folder("out/", bundle)
+    longest = place + attempt(10**21, fence=10**6, token="0" * 8).report
+
+    assert place.startswith("out/")
+    assert place.endswith("/")
+    assert not {"", ".", ".."} & set(place.removesuffix("/").split("/"))
+    assert len(longest.encode()) <= 1024
+
+
+@given(BUNDLE_PARTS, BUNDLE_PARTS)
+def test_two_bundles_never_share_a_folder(one: str, two: str) -> None:
+    """Long and dotted names are told apart by the bundle's id."""
+    bundles = {Bundle("uploads", "", f"{stem}x" * 2) for stem in (one, two)}
+
+    assert len({folder("out/", bundle) for bundle in bundles}) == len(bundles)
+
+
+def test_long_names_are_cut_at_a_character() -> None:
+    """B5: a name of 1024 bytes is cut between characters and keeps its bundle's id."""
+    bundles = [Bundle("uploads", "", "é" * 505 + end) for end in ("a", "b")]
+    places = [folder("out/", bundle) for bundle in bundles]
+
+    assert places[0] != places[1]
+    assert all(set(place.split("~")[0]) == set("out/é") for place in places)
+
+
+def test_names_sort_as_orders_do() -> None:
+    """Design 2: 9 sorts before 10, and a sum beyond 64 bits after both."""
+    names = [attempt(order).dataset for order in (9, 10, 2**53, 30 * 2**63)]
+
+    assert names == sorted(names)
+
+
+def test_an_attempt_is_that_of_its_revision() -> None:
+    """Order, revision and fence stand in the name, in this order."""
+    of = revision(shp=3, dbf=4)
+
+    assert Attempt.of(of, 5, "c3").dataset == f"{'7':0>22}-{of.id}-5-c3.parquet"
+    assert Attempt.of(of, 5, "c3").report == f"{'7':0>22}-{of.id}-5-c3.report.json"
+
+
+def test_lesser_orders_are_removable() -> None:
+    """What an attempt has superseded goes, dataset and report; anything newer stays."""
+    older, newer = attempt(9), attempt(11)
+
+    found = removable(
+        [older.dataset, older.report, newer.dataset, newer.report], attempt(10), kept=()
+    )
+
+    assert found == [older.dataset, older.report]
+
+
+def test_kept_datasets_stay_with_their_reports() -> None:
+    """What the pointer still promises is not removed."""
+    older = attempt(9)
+
+    assert not removable([older.dataset, older.report], attempt(10), kept=[older.dataset])
+
+
+def test_other_attempts_at_the_revision_are_removable_up_to_the_fence() -> None:
+    """Lower and equal fences have lost; a higher one may be at work and removes its own."""
+    lower, equal, higher = (attempt(10, fence, "b2") for fence in (1, 2, 3))
+    mine = attempt(10, 2)
+
+    names = [it.dataset for it in (lower, equal, higher, mine)]
+
+    assert removable(names, mine, kept=()) == [lower.dataset, equal.dataset]
+
+
+def test_fences_are_compared_as_numbers() -> None:
+    """Fence 9 has lost to fence 10, and fence 10 not to 9."""
+    nine, ten = attempt(10, 9, "b2"), attempt(10, 10)
+
+    assert removable([nine.dataset], ten, kept=()) == [nine.dataset]
+    assert not removable([ten.dataset], nine, kept=())
+
+
+def test_another_revision_of_the_same_order_stays() -> None:
+    """A tie is not ordered, so neither may remove the other."""
+    other = attempt(10, revision_id="1" * 32)
+
+    assert not removable([other.dataset], attempt(10), kept=())
+
+
+def test_what_no_sink_wrote_is_never_removed() -> None:
+    """The pointer and whatever a user puts there stay."""
+    name = attempt(9).dataset
+    foreign = ["latest.json", "notes.parquet", f"x{name}", f"{name}.bak", name.upper(), f"a/{name}"]
+
+    assert not removable(foreign, attempt(10), kept=())
