@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gate.errors import GateError
+from gate.intake import UNSETTLED, Outcome
+from gate.job import MOVES
 from gate.settings import VARIABLES
 from gate.sinks.address import FORMATS, MAX_KEEP, SinkAddress
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
@@ -137,3 +139,21 @@ def test_the_sink_parameters_are_those_of_the_code() -> None:
     assert all(known in rows["format"] for known in FORMATS)
     assert rows["keep"].startswith(f"`{default.keep}` |")
     assert f"0 to {MAX_KEEP}" in rows["keep"]
+
+
+def test_every_outcome_is_explained() -> None:
+    """The table of outcomes has each outcome of a delivery once, and says which are refused."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    table = text.partition("## What becomes of a delivery")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (\w+).* \|$", table, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(outcome.value for outcome in Outcome)
+    refused = {name for name, answer in rows if answer == "refused"}
+    assert refused == {outcome.value for outcome in UNSETTLED}
+
+
+def test_the_life_of_a_job_is_the_table_of_moves() -> None:
+    """The state diagram draws the moves that the code allows, and no others."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    diagram = text.partition("## The life of a job")[2].partition("\n## ")[0]
+    drawn = set(re.findall(r"^ +(\w+) --> (\w+)", diagram, re.MULTILINE))
+    assert drawn == {(a.value, b.value) for a, moves in MOVES.items() for b in moves}
