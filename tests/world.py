@@ -1,0 +1,387 @@
+"""A small world for scenarios: one deployment of the use cases, with nothing real in it.
+
+    world = World()
+    events = world.upload_bundle("in/roads", "first")
+    world.deliver(events[0])            # → Answer.ACK, QUIET_NACK or NACK
+    world.settle(*events)               # redelivered until all are acknowledged
+    world.rows("in/roads")              # what readers of the sink see
+
+Time stands still unless it is told to pass. Every call of a port goes through
+`world.faults`, where it can be made to raise, to die or to meet another
+delivery, before or after it takes effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gate import dead_letters, events, settings
+from gate.dead_letters import DeadLetter
+from gate.errors import EmptyComponentError, TornBundleError, TransientError
+from gate.events import IgnoredType, Malformed, ObjectFinalized
+from gate.identity import Revision
+from gate.ingest import Ending, Ingest, OpenLayer
+from gate.intake import Intake, Outcome, Receipt
+from gate.job import Job, State
+from gate.manifest import Manifest
+from gate.names import Bundle, Component, parse
+from gate.sinks.memory import Dataset, MemorySink
+from gate.source.memory import MemorySource
+from gate.store.documents import job_from, manifest_from
+from gate.store.memory import MemoryStore
+
+BUCKET = "uploads"
+PARTS = (".shp", ".shx", ".dbf")
+ALL_PARTS = (*PARTS, ".prj", ".cpg")
+ROUNDS = 60
+SCHEMA = pa.schema([("shape", pa.string()), ("record", pa.string()), ("crs", pa.string())])
+
+
+class Crash(BaseException):
+    """The process is killed here: nothing after this line runs."""
+
+
+class Answer(Enum):
+    """How a delivery is answered."""
+
+    ACK = "ack"
+    QUIET_NACK = "quiet nack"
+    NACK = "nack"
+
+
+class Clock:
+    """The time of the whole world, which passes only when told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        self.passed_seconds = 0.0
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+        self.passed_seconds += seconds
+
+
+Action = Callable[[], object]
+
+
+@dataclass
+class Faults:
+    """What happens around the calls of ports.
+
+    `calls` lists them as they began: `store.record`, `sink.publish` … An action
+    is planned for a call's number (from 0) or, once, for the next call of a
+    name. It runs before the call takes effect, or after; `repeat` lets the
+    call's answer get lost and its caller's client ask again.
+    """
+
+    calls: list[str] = field(default_factory=list)
+    _planned: dict[tuple[str, int | str], Action] = field(default_factory=dict)
+
+    def before(self, call: int | str, action: Action) -> None:
+        """Run `action` before the call takes effect."""
+        self._planned["before", call] = action
+
+    def after(self, call: int | str, action: Action) -> None:
+        """Run `action` once the call has taken effect, before its answer arrives."""
+        self._planned["after", call] = action
+
+    def repeat(self, call: int | str) -> None:
+        """Lose the answer of the call, and have it made again with the same arguments."""
+        self._planned["repeat", call] = lambda: None
+
+    def run(self, name: str, call: Callable[[], Any]) -> Any:
+        """Make the call, with whatever is planned around it."""
+        number = len(self.calls)
+        self.calls.append(name)
+        self._do("before", number, name)
+        answer = call()
+        if self._do("repeat", number, name):
+            answer = call()
+        self._do("after", number, name)
+        return answer
+
+    def _do(self, moment: str, number: int, name: str) -> bool:
+        # A process dies once: what is planned is done with before it is done.
+        action = self._planned.pop((moment, number), None) or self._planned.pop(
+            (moment, name), None
+        )
+        if action:
+            action()
+        return action is not None
+
+
+def raising(error: BaseException) -> Action:
+    """Return an action that raises `error`."""
+
+    def act() -> None:
+        raise error
+
+    return act
+
+
+class Watched:
+    """Any port object, each of whose calls goes through `faults`."""
+
+    def __init__(self, label: str, port: object, faults: Faults) -> None:
+        self._label, self._port, self._faults = label, port, faults
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._port, name)
+
+        def call(*positional: Any, **named: Any) -> Any:
+            return self._faults.run(
+                f"{self._label}.{name}", lambda: _whole(method(*positional, **named))
+            )
+
+        return call
+
+
+def _whole(answer: Any) -> Any:
+    return iter(list(answer)) if isinstance(answer, Iterator) else answer
+
+
+class Letters:
+    """Dead letters in a list."""
+
+    def __init__(self) -> None:
+        self.sent: list[DeadLetter] = []
+
+    def send(self, letter: DeadLetter) -> None:
+        """Keep the letter."""
+        self.sent.append(letter)
+
+
+@dataclass
+class Reader:
+    """Opens text files as layers, and counts how often.
+
+    Row n joins line n of the `.shp` with line n of the `.dbf`, so that a
+    mixture of two exports shows in the rows. `on_row` is called with the row's
+    number before each one-row batch; `fault` is raised on opening.
+    """
+
+    opened: list[str] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+    on_row: Callable[[int], object] = lambda _number: None
+    fault: Exception | None = None
+
+    @contextmanager
+    def __call__(self, folder: Path, name: str) -> Iterator[_Layer]:
+        """Open the layer in `folder`."""
+        self.opened.append(name)
+        self.folders.append(folder)
+        if self.fault:
+            raise self.fault
+        shapes = (folder / "layer.shp").read_text().splitlines()
+        records = (folder / "layer.dbf").read_text().splitlines()
+        if not shapes or not (folder / "layer.shx").read_bytes():
+            raise EmptyComponentError("a component is empty", where=name)
+        if len(shapes) != len(records):
+            raise TornBundleError(f"{len(shapes)} shapes, {len(records)} records", where=name)
+        crs = folder / "layer.prj"
+        yield _Layer(tuple(zip(shapes, records, strict=True)), crs, self)
+
+
+@dataclass
+class _Layer:
+    pairs: tuple[tuple[str, str], ...]
+    crs: Path
+    reader: Reader
+    schema: pa.Schema = SCHEMA
+    geo_crs: Mapping[str, Any] | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        crs = self.crs.read_text() if self.crs.exists() else None
+        for number, (shape, record) in enumerate(self.pairs):
+            self.reader.on_row(number)
+            yield pa.RecordBatch.from_pylist(
+                [{"shape": shape, "record": record, "crs": crs}], schema=SCHEMA
+            )
+
+    def report(self) -> _Layer:
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        rows = len(self.pairs)
+        return {"rows": {"in_file": rows, "loaded": rows, "deleted": 0, "rejected": 0}}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What one delivery led to, as far as it got."""
+
+    event: ObjectFinalized | IgnoredType | Malformed
+    answer: Answer
+    receipt: Receipt | None
+    ending: Ending | None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Return the outcome of the intake; `None` if it raised."""
+        return self.receipt.outcome if self.receipt else None
+
+
+class World:
+    """One deployment over memory: bucket, store, sink, reader, dead letters.
+
+    Keyword arguments are environment variables.
+    """
+
+    def __init__(self, *, open_layer: OpenLayer | None = None, **environment: str) -> None:
+        self.clock = Clock()
+        self.faults = Faults()
+        self.settings = settings.load({"SINK": "gs://datasets/out", **environment})
+        self.store = MemoryStore(self.settings.retention, lambda: self.clock.now)
+        self.source = MemorySource()
+        self.sink = MemorySink()
+        self.sink.on = self._sink_step
+        self.sent = Letters()
+        self.reader = Reader()
+        self.deliveries: list[Delivery] = []
+        self.effects: list[Revision] = []
+        self._seen: dict[str, Dataset] = {}
+        self._numbers = count(1)
+        store: Any = Watched("store", self.store, self.faults)
+        source: Any = Watched("source", self.source, self.faults)
+        sink: Any = Watched("sink", self.sink, self.faults)
+        self.letters: Any = Watched("letters", self.sent, self.faults)
+        self.intake = Intake(
+            store,
+            self.settings,
+            lambda component: source.siblings(
+                component.bundle.bucket, component.bundle.folder, component.spelled_stem
+            ),
+            lambda: f"token-{next(self._numbers)}",
+        )
+        self.ingest = Ingest(
+            store=store,
+            source=source,
+            sink=sink,
+            open_layer=open_layer or self.reader,
+            letters=self.letters,
+            settings=self.settings,
+            product="test",
+            new_token=lambda: f"token-{next(self._numbers)}",
+            monotonic=lambda: self.clock.passed_seconds,
+        )
+
+    def upload(self, name: str, payload: bytes = b"-") -> ObjectFinalized:
+        """Store an object under a new, greater generation and return its event."""
+        facts = self.source.put(BUCKET, name, payload)
+        return ObjectFinalized(BUCKET, name, facts.generation, f"event-{next(self._numbers)}")
+
+    def upload_bundle(
+        self, base: str, version: str = "first", *, rows: int = 3, parts: tuple[str, ...] = PARTS
+    ) -> list[ObjectFinalized]:
+        """Upload the components of one export, in the order of `parts`."""
+        return [self.upload(f"{base}{part}", text(part, version, rows)) for part in parts]
+
+    def deliver(self, event: ObjectFinalized | IgnoredType | Malformed) -> Answer:
+        """Deliver an event as `main.ingest` does, and tell how it was answered."""
+        receipt = ending = None
+        try:
+            receipt = self._received(event)
+            ending = self.ingest(receipt.work) if receipt.work else None
+        except TransientError:
+            answer = Answer.QUIET_NACK
+        except (Exception, Crash):  # noqa: BLE001  whatever it is, the event comes back
+            answer = Answer.NACK
+        else:
+            again = receipt.redeliver or (ending is not None and ending.redeliver)
+            answer = Answer.QUIET_NACK if again else Answer.ACK
+        self.deliveries.append(Delivery(event, answer, receipt, ending))
+        return answer
+
+    def post(self, attributes: Mapping[str, object], payload: object) -> Answer:
+        """Deliver what a CloudEvent says, whatever that is."""
+        return self.deliver(events.parse(attributes, payload))
+
+    def _received(self, event: ObjectFinalized | IgnoredType | Malformed) -> Receipt:
+        match event:
+            case ObjectFinalized():
+                return self.intake(event)
+            case IgnoredType(event_type):
+                return Receipt(Outcome.IGNORED, event_type)
+            case Malformed(reason):
+                self.letters.send(dead_letters.of_event(event))
+                return Receipt(Outcome.MALFORMED, reason)
+
+    def settle(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
+        """Deliver the events in rounds, time passing between, until all are acknowledged."""
+        for _ in range(ROUNDS):
+            pending = tuple(event for event in pending if self.deliver(event) is not Answer.ACK)
+            if not pending:
+                return
+            self.clock.advance(pause_seconds)
+        raise AssertionError(f"never acknowledged: {pending}")
+
+    def _sink_step(self, step: str) -> None:
+        """Keep every dataset that became current, in order."""
+        if step == "answer":
+            for basename, dataset in self.sink.datasets.items():
+                if self._seen.get(basename) is not dataset:
+                    self._seen[basename] = dataset
+                    self.effects.append(dataset.publication.revision)
+
+    @property
+    def outcomes(self) -> list[Outcome | None]:
+        """Return the outcomes of all deliveries so far, in the order they ended."""
+        return [delivery.outcome for delivery in self.deliveries]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Return every job, oldest revision first."""
+        found = (job_from(document) for document in self.store.jobs.values())
+        return sorted(found, key=lambda job: job.revision.order)
+
+    @property
+    def states(self) -> list[State]:
+        """Return the state of every job, oldest revision first."""
+        return [job.state for job in self.jobs]
+
+    def manifest(self, base: str) -> Manifest:
+        """Return the manifest of a bundle named as by `upload_bundle`."""
+        bundle = bundle_of(f"{base}.shp")
+        stored = self.store.manifest(bundle)
+        return stored.manifest if stored else manifest_from(bundle, {})
+
+    def rows(self, base: str) -> list[tuple[str, str, str | None]]:
+        """Return what readers of the sink see of a bundle: (shape, record, crs)."""
+        dataset = self.sink.datasets.get(bundle_of(f"{base}.shp").basename)
+        batches = dataset.batches if dataset else ()
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def bundle_of(name: str) -> Bundle:
+    """Return the bundle that an object belongs to."""
+    component = parse(BUCKET, name)
+    assert isinstance(component, Component)
+    return component.bundle
+
+
+def text(part: str, version: str, rows: int = 3) -> bytes:
+    """Return the content of one component of an export."""
+    if part not in PARTS:
+        return f"{part} {version}".encode()
+    return "\n".join(f"{part} {version} {number}" for number in range(rows)).encode()
+
+
+def expected(
+    version: str, *, rows: int = 3, crs: str | None = None, records: str = ""
+) -> list[tuple[str, str, str | None]]:
+    """Return the rows of one export, or of one whose `.dbf` is that of `records`."""
+    wkt = f".prj {crs}" if crs else None
+    return [
+        (f".shp {version} {number}", f".dbf {records or version} {number}", wkt)
+        for number in range(rows)
+    ]
