@@ -1,0 +1,128 @@
+"""The command line, `python -m gate`.
+
+Each command is a function that takes its parsed arguments and returns the exit
+code. What it needs is imported inside it, so that `--help` answers at once.
+A `GateError` is told as one line on standard error and ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gate.errors import GateError
+
+if TYPE_CHECKING:
+    from gate.local.stack import Stack
+
+WATCH_SECONDS = 0.2
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except GateError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser, with the function of each command under `command`."""
+    top = argparse.ArgumentParser(
+        prog="python -m gate",
+        description="Ingest every version of every shapefile bundle exactly once.",
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    local = commands.add_parser(
+        "local",
+        help="run the gate on this machine, with emulators",
+        description="Run the gate on this machine: the Firestore and Pub/Sub emulators, a "
+        "storage server that notifies, and functions-framework running main.py.",
+    )
+    locals_ = local.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    up_parser = locals_.add_parser(
+        "up",
+        help="start everything, and keep it until Ctrl-C",
+        description="Start everything on free loopback ports, print the addresses, and keep it "
+        "until Ctrl-C. Settings of the function (SETTLE_SECONDS, ...) are taken from the "
+        "environment.",
+    )
+    up_parser.set_defaults(command=up)
+    demo_parser = locals_.add_parser(
+        "demo",
+        help="upload bundles in the worst order and watch them go through",
+        description="Start everything, upload two layers in the worst order and twice, replace "
+        "one, show what each event led to, and check that each revision was ingested once. "
+        "Ends by itself; the exit code is 0 only if all was as promised.",
+    )
+    demo_parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path(".cache"),
+        metavar="FOLDER",
+        help="where the downloaded sample is kept (default: %(default)s)",
+    )
+    demo_parser.set_defaults(command=demo)
+    return top
+
+
+def up(_options: argparse.Namespace) -> int:
+    """Start the local stack and keep it until Ctrl-C, which is its ordinary end."""
+    from gate.local.processes import stop_signals
+    from gate.local.stack import Stack
+
+    with stop_signals() as stopping:
+        try:
+            print("starting the emulators and the function ...", flush=True)
+            with Stack() as stack:
+                print(addresses(stack), flush=True)
+                while True:
+                    if failure := stack.ended():
+                        raise failure
+                    time.sleep(WATCH_SECONDS)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+            return 0
+        finally:
+            stopping.set()
+
+
+def addresses(stack: Stack) -> str:
+    """Return what a person needs to use a running stack."""
+    from gate.local.stack import DEAD_LETTER_SUBSCRIPTION, SOURCE_BUCKET
+
+    exports = "\n".join(f"  export {name}={value}" for name, value in stack.environment.items())
+    return (
+        f"upload to    gs://{SOURCE_BUCKET}\n"
+        f"datasets in  {stack.environment['SINK']}\n"
+        f"function     {stack.function_url}\n"
+        f"dead letters subscription {DEAD_LETTER_SUBSCRIPTION}\n"
+        f"logs         {stack.folder}\n"
+        f"\n"
+        f"for clients in another terminal:\n"
+        f"{exports}\n"
+        f"\n"
+        f"Ctrl-C stops everything."
+    )
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Run the demonstration."""
+    from gate.local.demo import run
+    from gate.local.processes import stop_signals
+
+    with stop_signals():
+        try:
+            return run(options.cache)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED

@@ -1,0 +1,1 @@
+"""The whole gate on one machine: emulators, notifications, and the function."""

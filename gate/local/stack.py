@@ -1,0 +1,325 @@
+"""The local stack: emulators, a bucket that notifies, and the function behind a push.
+
+    upload ──► fake-gcs-server ──► topic ──► push subscription ──► functions-framework
+                                  (Pub/Sub emulator, redelivers)    main.py, `ingest`
+                                                                    │
+                                       Firestore emulator ◄─────────┘
+
+Nothing but loopback is listened on, and nothing is kept once it ends, except
+the logs. fake-gcs-server is started after the topic exists: it drops, without
+a word, the notifications of a time when it could not reach Pub/Sub.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from gate.local.processes import (
+    LOOPBACK,
+    Child,
+    ChildError,
+    answers,
+    free_ports,
+    post,
+    stop_all,
+)
+from gate.local.tools import Tools, find_tools
+from gate.local.topics import Topics
+
+PROJECT = "gate-local"
+SOURCE_BUCKET = "uploads"
+SINK_BUCKET = "datasets"
+UPLOADS_TOPIC = "uploads"
+DEAD_LETTER_TOPIC = "dead-letters"
+DEAD_LETTER_SUBSCRIPTION = "dead-letters"
+START_SECONDS = 60.0
+MAIN = Path(__file__).resolve().parents[2] / "main.py"
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where each part of one stack listens, as `host:port`."""
+
+    firestore: str
+    pubsub: str
+    storage: str
+    function: str
+
+    @classmethod
+    def free(cls) -> Addresses:
+        """Return addresses on ports that are free now."""
+        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(4)))
+
+
+class Stack:
+    """A running stack, as a context manager.
+
+    `settings` are environment variables for the function alone, on top of
+    `environment` and of this process's own. `main` is the file that holds the
+    function, `target` its name in there. Logs go to `folder`, which stays.
+
+    Entering raises `ConfigurationError` if a tool is missing and `ChildError`
+    if a part does not start; nothing is left running then. If a port was taken
+    by somebody else in the meantime, all is started once more on other ports.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        main: Path = MAIN,
+        target: str = "ingest",
+        folder: Path | None = None,
+    ) -> None:
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="gate-local-"))
+        self.addresses = Addresses.free()
+        self._settings = dict(settings or {})
+        self._main = main
+        self._target = target
+        self._topics: Topics | None = None
+        self._children: dict[str, Child] = {}
+        self._closing = False
+        self._lock = threading.Lock()
+
+    # --- what a user of the stack asks ---------------------------------------
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what clients and the function need to be told to use this stack."""
+        told = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "FIRESTORE_EMULATOR_HOST": self.addresses.firestore,
+            "PUBSUB_EMULATOR_HOST": self.addresses.pubsub,
+            "STORAGE_EMULATOR_HOST": f"http://{self.addresses.storage}",
+            "SINK": f"gs://{SINK_BUCKET}/layers",
+            "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/{DEAD_LETTER_TOPIC}",
+        }
+        if any(name in os.environ or name.upper() in os.environ for name in _PROXIES):
+            told["NO_PROXY"] = told["no_proxy"] = LOOPBACK
+        return told
+
+    @property
+    def function_url(self) -> str:
+        """Return where the function takes events."""
+        return f"http://{self.addresses.function}/"
+
+    @property
+    def function_log(self) -> Path:
+        """Return the file with all that the function wrote, across its restarts."""
+        return self._log("function")
+
+    @property
+    def topics(self) -> Topics:
+        """Return the stack's topics. Raises `RuntimeError` unless the stack runs."""
+        if self._topics is None:
+            raise RuntimeError("the stack does not run")
+        return self._topics
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return the process id of each child; each leads a process group."""
+        return {name: child.pid for name, child in self._children.items()}
+
+    def ended(self) -> ChildError | None:
+        """Return what to say of a child that is no longer there, `None` if all are."""
+        failures = (child.ended() for child in list(self._children.values()))
+        return next((failure for failure in failures if failure), None)
+
+    def stop_function(self) -> None:
+        """End the function; Pub/Sub goes on trying to deliver."""
+        if child := self._children.pop("function", None):
+            stop_all([child])
+
+    def restart_function(self, settings: Mapping[str, str] | None = None) -> None:
+        """Start the function again at the same address, with `settings` on top of its own."""
+        self.stop_function()
+        self._start_function({**self._settings, **(settings or {})})
+
+    # --- starting and ending --------------------------------------------------
+
+    def __enter__(self) -> Stack:
+        tools = find_tools()
+        try:
+            try:
+                self._start(tools)
+            except ChildError as error:
+                if not error.port_taken:
+                    raise
+                self.close()
+                self._closing = False
+                self.addresses = Addresses.free()
+                self._start(tools)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every child and wait until all of their processes are gone."""
+        with self._lock:
+            self._closing = True
+            children = list(self._children.values())
+        stop_all(children)
+        self._children.clear()
+        if self._topics is not None:
+            self._topics.close()
+            self._topics = None
+
+    def _start(self, tools: Tools) -> None:
+        """Start the three slow parts side by side, and wait for all of them.
+
+        Worker threads do the starting, so that an interrupt, which reaches the
+        main thread only, cannot come between a child's birth and its entry in
+        the list of those to be ended.
+        """
+        parts: tuple[Callable[[], None], ...] = (
+            lambda: self._start_firestore(tools),
+            lambda: self._start_notifications(tools),
+            lambda: self._start_function(self._settings),
+        )
+        pool = ThreadPoolExecutor(len(parts), thread_name_prefix="start")
+        try:
+            starting: list[Future[None]] = [pool.submit(part) for part in parts]
+            done, _ = wait(starting, return_when=FIRST_EXCEPTION)
+            failures = [failure for one in done if (failure := one.exception())]
+            if failures:
+                raise failures[0]
+        except BaseException:
+            self.close()  # ends what the other threads wait for
+            raise
+        finally:
+            pool.shutdown()
+        if failure := self.ended():
+            raise failure
+
+    def _start_firestore(self, tools: Tools) -> None:
+        address = self.addresses.firestore
+        child = self._launch(
+            "firestore",
+            (tools.gcloud, "emulators", "firestore", "start", f"--host-port={address}"),
+            self._gcloud_environment("firestore"),
+        )
+        child.wait_until(lambda: answers(f"http://{address}/"), seconds=START_SECONDS)
+
+    def _start_notifications(self, tools: Tools) -> None:
+        """Start Pub/Sub, make its topics, then start the storage that publishes to one."""
+        address = self.addresses.pubsub
+        files = self.folder / "pubsub"
+        files.mkdir(exist_ok=True)
+        child = self._launch(
+            "pubsub",
+            (
+                *(tools.gcloud, "beta", "emulators", "pubsub", "start"),
+                *(f"--host-port={address}", f"--data-dir={files}"),
+            ),
+            self._gcloud_environment("pubsub"),
+        )
+        child.wait_until(lambda: answers(f"http://{address}/"), seconds=START_SECONDS)
+        topics = self._topics = Topics(address, PROJECT)
+        child.wait_until(lambda: topics.create(UPLOADS_TOPIC), seconds=START_SECONDS)
+        topics.create(DEAD_LETTER_TOPIC)
+        topics.collect(DEAD_LETTER_SUBSCRIPTION, topic=DEAD_LETTER_TOPIC)
+        # The path names the topic: functions-framework takes it from there.
+        topics.push(
+            "uploads-to-function",
+            topic=UPLOADS_TOPIC,
+            endpoint=f"{self.function_url}{topics.topic(UPLOADS_TOPIC)}",
+        )
+        self._start_storage(tools)
+
+    def _start_storage(self, tools: Tools) -> None:
+        address = self.addresses.storage
+        host, port = address.split(":")
+        url = f"http://{address}"
+        child = self._launch(
+            "storage",
+            (
+                tools.storage_server,
+                *("-scheme", "http", "-backend", "memory", "-host", host, "-port", port),
+                *("-external-url", url, "-public-host", address),
+                *("-event.pubsub-project-id", PROJECT, "-event.pubsub-topic", UPLOADS_TOPIC),
+                *("-event.bucket", SOURCE_BUCKET, "-event.list", "finalize,delete,metadataUpdate"),
+            ),
+            {**os.environ, **self.environment},
+        )
+        buckets = f"{url}/storage/v1/b"
+        child.wait_until(lambda: answers(buckets), seconds=START_SECONDS)
+        for bucket in (SOURCE_BUCKET, SINK_BUCKET):
+            body = json.dumps({"name": bucket}).encode()
+            status = post(buckets, body, {"Content-Type": "application/json"})
+            if status != 200:
+                raise ChildError(
+                    f"answered {status} to the creation of bucket {bucket}",
+                    where="storage",
+                    cure=f"read {child.log}",
+                )
+
+    def _start_function(self, settings: Mapping[str, str]) -> None:
+        address = self.addresses.function
+        host, port = address.split(":")
+        child = self._launch(
+            "function",
+            (
+                *(sys.executable, "-m", "functions_framework"),
+                *("--target", self._target, "--source", str(self._main)),
+                *("--signature-type", "cloudevent", "--host", host, "--port", port),
+            ),
+            {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment, **settings},
+            grace_seconds=5.0,
+        )
+        # The framework refuses a GET by itself, once it has loaded the function.
+        child.wait_until(lambda: answers(self.function_url, status=405), seconds=START_SECONDS)
+
+    def _gcloud_environment(self, name: str) -> dict[str, str]:
+        """Keep gcloud from the user's configuration, the network and questions."""
+        return {
+            **os.environ,
+            "CLOUDSDK_CORE_PROJECT": PROJECT,
+            "CLOUDSDK_CONFIG": str(self.folder / f"{name}-gcloud"),
+            "CLOUDSDK_CORE_CHECK_GCE_METADATA": "false",
+            "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+            "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "1",
+        }
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _launch(
+        self,
+        name: str,
+        command: tuple[str, ...],
+        environment: Mapping[str, str],
+        *,
+        grace_seconds: float = 0.2,
+    ) -> Child:
+        with self._lock:
+            if self._closing:
+                raise ChildError("not started, for the stack is ending", where=name, cure="none")
+            child = Child(
+                name,
+                command,
+                environment=environment,
+                log=self._log(name),
+                grace_seconds=grace_seconds,
+            )
+            self._children[name] = child
+            return child

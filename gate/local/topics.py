@@ -1,0 +1,105 @@
+"""Topics and subscriptions on the Pub/Sub emulator.
+
+The only module that imports the Pub/Sub client. It connects to the address it
+is given and never looks at the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import grpc  # type: ignore[import-untyped]
+from google.api_core.exceptions import GoogleAPICallError
+from google.protobuf.duration_pb2 import Duration  # type: ignore[import-untyped]
+from google.pubsub_v1 import PublisherClient, SubscriberClient
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+from google.pubsub_v1.types import PubsubMessage, PushConfig, RetryPolicy, Subscription
+
+ACK_DEADLINE_SECONDS = 60
+RETRY_MINIMUM_SECONDS = 1
+RETRY_MAXIMUM_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it was published: its bytes and its attributes."""
+
+    body: bytes
+    attributes: Mapping[str, str]
+
+
+class Topics:
+    """Topics of one project on one emulator."""
+
+    def __init__(self, address: str, project: str) -> None:
+        channel = grpc.insecure_channel(address)
+        self._publisher = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+        self._subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        self._project = project
+        self._channel = channel
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def topic(self, name: str) -> str:
+        """Return the full name of the topic `name`."""
+        return f"projects/{self._project}/topics/{name}"
+
+    def _subscription(self, name: str) -> str:
+        return f"projects/{self._project}/subscriptions/{name}"
+
+    def create(self, name: str) -> bool:
+        """Create the topic; return whether the emulator did, so that it serves as a probe."""
+        try:
+            self._publisher.create_topic(name=self.topic(name), retry=None, timeout=5)
+        except GoogleAPICallError:
+            return False
+        return True
+
+    def push(self, name: str, *, topic: str, endpoint: str) -> None:
+        """Subscribe `endpoint` to `topic`; what it refuses is sent again, ever more slowly."""
+        self._subscriber.create_subscription(
+            Subscription(
+                name=self._subscription(name),
+                topic=self.topic(topic),
+                push_config=PushConfig(push_endpoint=endpoint),
+                ack_deadline_seconds=ACK_DEADLINE_SECONDS,
+                retry_policy=RetryPolicy(
+                    minimum_backoff=Duration(seconds=RETRY_MINIMUM_SECONDS),
+                    maximum_backoff=Duration(seconds=RETRY_MAXIMUM_SECONDS),
+                ),
+            )
+        )
+
+    def collect(self, name: str, *, topic: str) -> None:
+        """Keep what is published to `topic` from now on, until it is pulled."""
+        self._subscriber.create_subscription(
+            Subscription(name=self._subscription(name), topic=self.topic(topic))
+        )
+
+    def pull(self, name: str) -> tuple[Message, ...]:
+        """Take what a collecting subscription holds now; empty if that is nothing."""
+        subscription = self._subscription(name)
+        taken: list[Message] = []
+        while True:
+            answer = self._subscriber.pull(
+                subscription=subscription, max_messages=100, return_immediately=True
+            )
+            received = answer.received_messages
+            if not received:
+                return tuple(taken)
+            taken += [Message(one.message.data, dict(one.message.attributes)) for one in received]
+            self._subscriber.acknowledge(
+                subscription=subscription, ack_ids=[one.ack_id for one in received]
+            )
+
+    def publish(self, topic: str, message: Message) -> str:
+        """Publish `message` and return the id it was given."""
+        answer = self._publisher.publish(
+            topic=self.topic(topic),
+            messages=[PubsubMessage(data=message.body, attributes=dict(message.attributes))],
+        )
+        return str(answer.message_ids[0])
