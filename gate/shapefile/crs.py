@@ -40,7 +40,7 @@ class LayerCrs:
         return f"{identity['authority']}:{identity['code']}" if identity else ""
 
 
-def layer_crs(prj: bytes | None, judged: CRS, findings: Findings) -> LayerCrs:
+def layer_crs(prj: bytes | None, judged: CRS | None, findings: Findings) -> LayerCrs:
     """Return the CRS that GDAL found in the `.prj`.
 
     GDAL is silent about a `.prj` that it cannot read: that becomes a notice

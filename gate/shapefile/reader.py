@@ -18,6 +18,7 @@ from typing import Any
 import fiona
 import numpy as np
 import pyarrow as pa
+from fiona.crs import CRS
 
 from gate.errors import CorruptError, GateError, LostRowsError, RowsRejectedError, UnreadableError
 from gate.shapefile import columns, encoding, headers
@@ -219,12 +220,14 @@ class Features:
         """
         if self._closed:
             raise RuntimeError("the layer is closed")
-        with self._log.listening(), fiona.Env(**GDAL_OPTIONS), _translated(self._where):
+        with fiona.Env(**GDAL_OPTIONS), _translated(self._where):
             if self._features is None:
-                layer = self._stack.enter_context(_open(self._folder, include_fields=[]))
+                opened = _opened(self._folder, self._log, include_fields=[])
+                layer, _ = self._stack.enter_context(opened)
                 self._features = map(_feature, layer)
             features = self._features
-            yield lambda: next(features, None)
+            with self._log.listening():
+                yield lambda: next(features, None)
 
     def close(self) -> None:
         """Close the layer; closing twice is harmless."""
@@ -260,18 +263,36 @@ def _judge(structure: Structure, findings: Findings) -> tuple[Judgement, LayerCr
     """Record what Fiona says of the layer before any row is read."""
     files = structure.files
     where = files.where(".shp")
-    with GdalLog(where, findings).listening(), _translated(where), _open(files.folder) as layer:
+    log = GdalLog(where, findings)
+    with _translated(where), _opened(files.folder, log) as (layer, judged), log.listening():
         schema = layer.schema
         judgement = Judgement(schema["geometry"], len(layer), dict(schema["properties"]))
-        crs = layer_crs(files.sidecars.get(".prj"), layer.crs, findings)
+        crs = layer_crs(files.sidecars.get(".prj"), judged, findings)
     if judgement.rows != structure.rows:
         what = f"GDAL counts {judgement.rows} rows, the files hold {structure.rows}"
         raise CorruptError(what, where=where)
     return judgement, crs
 
 
-def _open(folder: Path, **filters: Any) -> fiona.Collection:
-    return fiona.open(folder / f"{STEM}.shp", driver=DRIVER, enabled_drivers=[DRIVER], **filters)
+@contextmanager
+def _opened(
+    folder: Path, log: GdalLog, **filters: Any
+) -> Iterator[tuple[fiona.Collection, CRS | None]]:
+    """Open the layer and make GDAL parse the .prj at once, rather than at the first row.
+
+    A .prj that cannot be parsed is an error in GDAL's log, and in some versions
+    an exception. It costs the CRS, not the layer, so nobody listens meanwhile.
+    """
+    with log.listening():
+        layer = fiona.open(
+            folder / f"{STEM}.shp", driver=DRIVER, enabled_drivers=[DRIVER], **filters
+        )
+    with layer:
+        try:
+            crs = layer.crs
+        except Exception:  # noqa: BLE001 - whatever it is, there is no CRS
+            crs = None
+        yield layer, crs
 
 
 @contextmanager

@@ -64,14 +64,15 @@ class Encoder:
             return self._point(coordinates), 1
         if kind not in _CODES:
             raise ValueError(f"a geometry of type {kind}")
-        parts = coordinates if kind in _PARTS else [coordinates]
+        several = kind in _PARTS
         part = _PARTS.get(kind, kind)
-        lists = [_lists(part, each) for each in parts]
-        has_z = any(ring.shape[1] == 3 for rings in lists for ring in rings)
-        arrived = sum(len(ring) for rings in lists for ring in rings)
-        self._pending.extend(ring for rings in lists for ring in rings)
-        encoded = [self._part(part, rings, has_z) for rings in lists]
-        if part == "Point" or kind in _PARTS or self.multi:
+        parts = [_lists(part, each) for each in (coordinates if several else [coordinates])]
+        lists = [each for lists in parts for each in lists]
+        has_z = any(each.shape[1] == 3 for each in lists)
+        self._pending += lists
+        encoded = [self._part(part, each, has_z) for each in parts]
+        arrived = sum(map(len, lists))
+        if several or self.multi:
             return self._many(_MULTI[part], encoded, has_z), arrived
         self._note(kind, has_z)
         return encoded[0], arrived
@@ -131,13 +132,13 @@ class Encoder:
         return _HEAD.pack(1, code, len(wound)) + b"".join(lengths)
 
     def _ring(self, ring: Positions, *, shell: bool) -> Positions:
-        if not (ring[0, :2] == ring[-1, :2]).all() and not np.isnan(ring[0]).any():
+        x, y = ring[0, :2].tolist()
+        if [x, y] != ring[-1, :2].tolist() and x == x and y == y:
             self.closed += 1
             ring = np.concatenate((ring, ring[:1]))
         ring = self._padded(ring, RING_POSITIONS)
         area = _signed_area(ring)
-        if shell and area > 0:
-            self.rewound += 1
+        self.rewound += shell and area > 0
         wrong = area < 0 if shell else area > 0
         return ring[::-1] if wrong else ring
 
@@ -166,5 +167,5 @@ def _code(kind: str, has_z: bool) -> int:
 
 def _signed_area(ring: Positions) -> float:
     """Return twice the signed area in the plane, positive if counter-clockwise."""
-    x, y = ring[:, 0] - ring[0, 0], ring[:, 1] - ring[0, 1]
-    return float(x[:-1] @ y[1:] - x[1:] @ y[:-1])
+    x, y = (ring[:, :2] - ring[0, :2]).T
+    return float(x[:-1].dot(y[1:]) - x[1:].dot(y[:-1]))
