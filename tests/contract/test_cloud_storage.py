@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+import urllib3
 from google.auth import exceptions as auth
 from google.cloud import storage
 
@@ -74,6 +76,8 @@ def test_each_status_has_its_error(
         (requests.ConnectionError("reset"), StorageBusyError),
         (requests.Timeout("slow"), StorageBusyError),
         (requests.exceptions.ChunkedEncodingError("cut"), StorageBusyError),
+        (urllib3.exceptions.ProtocolError("reset"), StorageBusyError),
+        (http.client.IncompleteRead(b"half"), StorageBusyError),
         (ConnectionResetError("reset"), StorageBusyError),
         (TimeoutError("slow"), StorageBusyError),
         (auth.TransportError(requests.ConnectionError("no metadata server")), StorageBusyError),
