@@ -192,8 +192,9 @@ class CloudStorage:
             except api.NotFound:
                 return
 
-    def _bucket(self, bucket: str) -> storage.Bucket:
-        return self._client.bucket(bucket)
+    def _bucket(self, name: str) -> storage.Bucket:
+        bucket: storage.Bucket = self._client.bucket(name)
+        return bucket
 
 
 def connect(project: str | None = None) -> CloudStorage:
