@@ -94,4 +94,4 @@ class LoggedDeadLetters:
 
     def send(self, letter: DeadLetter) -> None:
         """See `DeadLetters.send`."""
-        log.write("dead letter", severity="ERROR", dedupe_id=letter.dedupe_id, **letter.body)
+        log.write("dead letter", severity="ERROR", dedupe_id=letter.dedupe_id, letter=letter.body)

@@ -43,4 +43,4 @@ class PubSubDeadLetters:
             raise StoreBusyError(
                 f"the dead-letter topic did not answer ({error})", where=self._topic
             ) from error
-        log.write("dead letter", severity="ERROR", dedupe_id=letter.dedupe_id, **letter.body)
+        log.write("dead letter", severity="ERROR", dedupe_id=letter.dedupe_id, letter=letter.body)
