@@ -257,7 +257,7 @@ class Stack:
                 *("-scheme", "http", "-backend", "memory", "-host", host, "-port", port),
                 *("-external-url", url, "-public-host", address),
                 *("-event.pubsub-project-id", PROJECT, "-event.pubsub-topic", UPLOADS_TOPIC),
-                *("-event.bucket", SOURCE_BUCKET, "-event.list", "finalize,delete,metadataUpdate"),
+                *("-event.bucket", SOURCE_BUCKET, "-event.list", "finalize"),
             ),
             {**os.environ, **self.environment},
         )

@@ -1,0 +1,269 @@
+"""The demonstration: bundles arrive as badly as they can, and are ingested once.
+
+Every step waits for what it has promised, and at the end everything is counted
+again from the store, the sink and the function's log. What is not as promised
+raises `BrokenPromiseError`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from gate import settings
+from gate.errors import ConfigurationError
+from gate.identity import Pin
+from gate.job import State
+from gate.local.countries import countries
+from gate.local.decisions import Decisions, Narrator
+from gate.local.parcels import parcels
+from gate.local.stack import SOURCE_BUCKET, UPLOADS_TOPIC, Stack
+from gate.local.view import View
+from gate.names import Bundle
+
+SETTLE_SECONDS = 3
+NOTIFICATIONS = "notifications"  # a subscription that collects what the bucket said
+COUNTRIES = Bundle(SOURCE_BUCKET, "in/", "countries")
+PARCELS = Bundle(SOURCE_BUCKET, "in/", "parcels")
+HEAD_ROWS = 4
+
+Files = Mapping[str, bytes]
+
+
+class BrokenPromiseError(ConfigurationError):
+    """Something that the demonstration promises did not come true."""
+
+    code = "broken_promise"
+
+
+def run(cache: Path) -> int:
+    """Run the demonstration from start to end and return 0.
+
+    `cache` holds the downloaded sample. Raises `GateError` for whatever kept it
+    from its end, `BrokenPromiseError` if a promise was not kept.
+    """
+    begun = time.monotonic()
+    narrator = Narrator(sys.stdout)
+    with ThreadPoolExecutor(1) as pool:
+        sample = pool.submit(countries, cache)
+        narrator.line("starting the emulators, the bucket and the function ...")
+        with Stack({"SETTLE_SECONDS": str(SETTLE_SECONDS)}) as stack:
+            os.environ.update(stack.environment)
+            narrator.line(f"started in {time.monotonic() - begun:.1f} s; logs in {stack.folder}")
+            demonstration = Demonstration(stack, narrator)
+            demonstration.play(sample.result(), parcels(80, 60), parcels(50, 40, seed=2))
+            demonstration.show()
+            demonstration.check()
+    narrator.line(f"\nall as promised, in {time.monotonic() - begun:.1f} s")
+    return 0
+
+
+class Demonstration:
+    """One run over a running stack."""
+
+    def __init__(self, stack: Stack, narrator: Narrator) -> None:
+        self._stack = stack
+        self._narrator = narrator
+        self._decisions = Decisions(stack.function_log, narrator.entry)
+        self._view = View(settings.load(os.environ))
+        self._newest: dict[Bundle, Files] = {}
+        self._uploaded: list[Pin] = []
+        stack.topics.collect(NOTIFICATIONS, topic=UPLOADS_TOPIC)
+
+    # --- what happens ---------------------------------------------------------
+
+    def play(self, first: Files, second: Files, replacement: Files) -> None:
+        """Upload, repeat, complete and replace; wait for what each step leads to."""
+        say = self._narrator.heading
+        say("1. Countries arrive in the worst order; the .prj is not there yet.")
+        self._upload(COUNTRIES, first, (".dbf", ".shx", ".cpg", ".shp"))
+        self._rest("the first ingestion of countries")
+
+        say("2. Every one of these events is delivered again.")
+        self._deliver_again()
+
+        say(f"3. The .prj comes last. It might be a re-upload: {SETTLE_SECONDS} s to settle.")
+        self._upload(COUNTRIES, first, (".prj",))
+        say("   Meanwhile, parcels are uploaded all at once, and every event comes twice.")
+        self._upload(PARCELS, second, (".cpg", ".dbf", ".prj", ".shx", ".shp"), at_once=True)
+        self._deliver_again()
+        self._rest("settling")
+
+        say("4. Countries are uploaded again: the same bytes, but new generations.")
+        self._upload(COUNTRIES, first, (".prj", ".cpg", ".dbf", ".shx", ".shp"))
+        self._rest("the second upload of countries")
+
+        say("5. Parcels are replaced by a version with fewer rows.")
+        self._upload(PARCELS, replacement, (".dbf", ".shx", ".shp"))
+        self._rest("the replacement of parcels")
+
+    def _upload(
+        self, bundle: Bundle, files: Files, order: Iterable[str], *, at_once: bool = False
+    ) -> None:
+        """Upload components, one after the other's decision or all at the same time."""
+        self._newest[bundle] = {**self._newest.get(bundle, {}), **files}
+
+        def send(extension: str) -> None:
+            name = f"{bundle.basename}{extension}"
+            pin = Pin(name, self._view.upload(bundle.bucket, name, files[extension]))
+            self._uploaded.append(pin)
+            if not at_once:
+                self._decisions.wait(f"a decision about {name}", self._all_decided)
+
+        if at_once:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(send, order))
+        else:
+            for extension in order:
+                send(extension)
+
+    def _all_decided(self) -> bool:
+        return all(self._decisions.decided(pin.name, pin.generation) for pin in self._uploaded)
+
+    def _deliver_again(self) -> None:
+        """Publish again what the bucket published so far, and wait for the decisions."""
+        topics = self._stack.topics
+        again = {topics.publish(UPLOADS_TOPIC, one) for one in topics.pull(NOTIFICATIONS)}
+        topics.pull(NOTIFICATIONS)  # the repetitions themselves
+        self._decisions.wait(
+            "the repeated events", lambda: again <= self._decisions.outcomes().keys()
+        )
+
+    def _rest(self, what: str) -> None:
+        """Wait until every event is acknowledged and every job has ended."""
+        self._decisions.wait(what, lambda: self._all_decided() and self._decisions.settled())
+
+    # --- what came of it ------------------------------------------------------
+
+    def show(self) -> None:
+        """Show manifest, jobs, report and dataset of each bundle, as they are stored."""
+        for bundle in self._newest:
+            self._narrator.heading(f"{bundle}")
+            manifest = self._view.manifest(bundle)
+            pointer = self._view.pointer(bundle)
+            report = self._view.report(bundle)
+            self._fact("manifest", f"seen {' '.join(manifest.seen)}")
+            self._fact("", f"dispatched {_short(manifest.dispatched)}")
+            for job_id, count in self._runs(bundle).items():
+                job = self._view.job(job_id)
+                self._fact(
+                    "job",
+                    f"{job.id[:8]} {job.state.value}, fence {job.fence}, attempts {job.attempts}; "
+                    f"Fiona ran {count} time{'s' if count != 1 else ''}",
+                )
+            for key in ("rows", "geometry", "encoding", "crs"):
+                self._fact("report" if key == "rows" else "", f"{key} {_short(report[key])}")
+            self._fact("current", str(pointer["location"]))
+            self._head(bundle)
+
+    def _head(self, bundle: Bundle) -> None:
+        table = pq.read_table(io.BytesIO(self._view.dataset(bundle)))
+        columns = [name for name in table.column_names if name not in ("geometry", "bbox")][:5]
+        rows = [columns] + [
+            [str(row[name]) for name in columns]
+            for row in table.slice(0, HEAD_ROWS).select(columns).to_pylist()
+        ]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
+        for number, row in enumerate(rows):
+            cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self._fact("dataset" if number == 0 else "", cells.rstrip())
+        self._fact("", f"{table.num_rows} rows in all")
+
+    def _fact(self, name: str, text: str) -> None:
+        self._narrator.line(f"  {name:<9} {text}")
+
+    def _runs(self, bundle: Bundle) -> Mapping[str, int]:
+        """Return job id → runs of Fiona, for every job that a bundle's events dispatched."""
+        runs = self._decisions.runs()
+        return {
+            entry["job"]: runs[entry["job"]]
+            for entry in self._decisions.of("delivery")
+            if entry["decision"] == "dispatched" and entry["bundle"] == str(bundle)
+        }
+
+    # --- whether that is what was promised -------------------------------------
+
+    def check(self) -> None:
+        """Raise `BrokenPromiseError` for the first promise that was not kept."""
+        outcomes = self._decisions.outcomes().values()
+        _promise("duplicate" in outcomes, "events", "a repeated event was seen as a duplicate")
+        _promise("settling" in self._told(), "events", "a late .prj was given time to settle")
+        for bundle, files in self._newest.items():
+            self._check_bundle(bundle, files)
+        self._decisions.read()
+        ended = self._decisions.of("ingestion ended")
+        _promise(
+            all(entry.get("decision") in ("done", "superseded") for entry in ended),
+            "jobs",
+            "every run of a job ended well",
+        )
+
+    def _told(self) -> set[str]:
+        return {str(entry.get("decision")) for entry in self._decisions.of("delivery")}
+
+    def _check_bundle(self, bundle: Bundle, files: Files) -> None:
+        where = str(bundle)
+        runs = self._runs(bundle)
+        for job_id, count in runs.items():
+            job = self._view.job(job_id)
+            finished = job.state is State.DONE and count == 1
+            overtaken = job.state is State.SUPERSEDED and count <= 1
+            _promise(
+                finished or overtaken,
+                where,
+                f"job {job_id} ({job.state.value}, read {count} times) ran exactly once",
+            )
+        pointer = self._view.pointer(bundle)
+        newest = max(
+            (self._view.job(job_id) for job_id in runs), key=lambda one: one.revision.order
+        )
+        manifest = self._view.manifest(bundle)
+        _promise(
+            pointer["revision_id"] == newest.revision.id and newest.state is State.DONE,
+            where,
+            "the newest revision is current",
+        )
+        _promise(
+            dict(manifest.dispatched) == newest.revision.generations
+            and dict(manifest.components)
+            == {pin.name: pin.generation for _, pin in newest.revision.pins},
+            where,
+            "it holds the newest generation of every component",
+        )
+        rows = struct.unpack_from("<I", files[".dbf"], 4)[0]
+        dataset = pq.read_metadata(io.BytesIO(self._view.dataset(bundle)))
+        _promise(
+            rows == dataset.num_rows == pointer["rows"],
+            where,
+            f"rows in the dataset ({dataset.num_rows}) are the rows in the file ({rows})",
+        )
+        _promise(
+            self._view.report(bundle)["crs"]["source"] == "prj",
+            where,
+            "the CRS of the late .prj is in the dataset",
+        )
+
+
+def _promise(kept: bool, where: str, promise: str) -> None:
+    if not kept:
+        raise BrokenPromiseError(
+            f"it does not hold that {promise}", where=where, cure="this is a fault; report it"
+        )
+
+
+def _short(value: object) -> str:
+    """Return a value from a document in one line."""
+    if isinstance(value, Mapping):
+        kept = ((key, each) for key, each in sorted(value.items()) if each not in (0, None, "", []))
+        return ", ".join(f"{key} {_short(each)}" for key, each in kept)
+    if isinstance(value, (list, tuple)):
+        return " ".join(_short(each) for each in value)
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
