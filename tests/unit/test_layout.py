@@ -46,6 +46,7 @@ MAY_IMPORT = (
     ("gate.sinks*", (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c")),
     ("gate.shapefile*", (*CORE, "gate.sinks.port", "gate.shapefile.*")),
     ("gate.wiring", ("gate.*",)),
+    ("gate.local.view", (*VALUES, "gate.cloud_storage", "gate.store.firestore")),
     ("gate.local*", (*VALUES, "gate.local.*")),
     ("gate.cli", ("gate.*",)),
     ("gate.__main__", ("gate.cli",)),
