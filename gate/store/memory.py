@@ -77,7 +77,7 @@ class MemoryStore:
                 document.pop("expires_at", None)
             stored = self.claims[claim.id]
             return Recorded(
-                first=first or stored["token"] == claim.token,
+                first=first or stored.get("token") == claim.token,
                 manifest=self._read_manifest(bundle),
                 now=now,
                 unended=unended_jobs(stored),
@@ -90,6 +90,7 @@ class MemoryStore:
             if stored is None:
                 self._write_job(job)
                 self._merge(job.revision.bundle, found, job.revision.generations)
+                self.manifests[bundle_id(job.revision.bundle)].pop("expires_at", None)
                 self._mark_claim(job)
             elif stored["token"] != job.token:
                 return None
@@ -129,7 +130,7 @@ class MemoryStore:
         """See `Store.note_published`."""
         with self._lock:
             key = bundle_id(held.manifest.bundle)
-            if Version(self._versions.get(key)) != held.version:
+            if key not in self.manifests or Version(self._versions[key]) != held.version:
                 return False
             self.manifests[key]["published"] = published_fields(published)
             if finished:
@@ -164,7 +165,7 @@ class MemoryStore:
         return StoredJob(job_from(document), version, self._clock())
 
     def _mark_claim(self, job: Job) -> None:
-        claim = self.claims.get(job.dispatched_by)
-        if claim is not None:
-            claim["status"] = claim_status(job)
-            claim["jobs"] = {**claim.get("jobs", {}), job.id: claim_status(job)}
+        claim = self.claims.setdefault(job.dispatched_by, {})
+        claim["status"] = claim_status(job)
+        claim["jobs"] = {**claim.get("jobs", {}), job.id: claim_status(job)}
+        claim["expires_at"] = self._clock() + self._retention.claims
