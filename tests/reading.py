@@ -36,7 +36,7 @@ class Reading:
     @property
     def wkt(self) -> list[str | None]:
         """Return the geometries as text."""
-        return [each and shapely.to_wkt(each, trim=True) for each in self.geometries]
+        return list(shapely.to_wkt(self.geometries, trim=True))
 
     @property
     def notices(self) -> dict[str, int]:

@@ -104,10 +104,11 @@ def decode(
 def _type(descriptor: Descriptor, where: str, findings: Findings) -> pa.DataType:
     kind, width = descriptor.kind, descriptor.width_bytes
     if kind == "N" and descriptor.decimals == 0:
-        if width <= INT64_DIGITS:
-            return pa.int64()
-        return pa.decimal128(width, 0) if width <= DECIMAL_DIGITS else pa.string()
-    known = _TYPES.get(kind) or _TYPES.get(f"{kind}{width}")
+        known = pa.int64() if width <= INT64_DIGITS else None
+        if INT64_DIGITS < width <= DECIMAL_DIGITS:
+            known = pa.decimal128(width, 0)
+    else:
+        known = _TYPES.get(kind) or _TYPES.get(f"{kind}{width}")
     if known is not None:
         return known
     name = descriptor.name.decode("latin-1")

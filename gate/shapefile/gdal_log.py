@@ -33,7 +33,7 @@ class GdalLog:
     def listening(self) -> Iterator[None]:
         """Listen to this thread while the block runs; raise `UnreadableError` for an ERROR.
 
-        An exception of the block passes through as it is: its caller knows more.
+        That goes before an exception of the block, which is but its consequence.
         """
         ear = _Ear(self, threading.get_ident())
         if not LOGGER.isEnabledFor(logging.WARNING):
@@ -41,14 +41,16 @@ class GdalLog:
         LOGGER.addHandler(ear)
         try:
             yield
+        except Exception as error:
+            self._refuse_errors(error)
+            raise
         finally:
             LOGGER.removeHandler(ear)
-        self.refuse_errors()
+        self._refuse_errors()
 
-    def refuse_errors(self) -> None:
-        """Raise `UnreadableError` if GDAL has reported an error."""
+    def _refuse_errors(self, cause: Exception | None = None) -> None:
         if self._error:
-            raise UnreadableError(f"GDAL reported: {self._error}", where=self._where)
+            raise UnreadableError(f"GDAL reported: {self._error}", where=self._where) from cause
 
     def hear(self, record: logging.LogRecord) -> None:
         """Take one record of the log."""

@@ -160,7 +160,10 @@ class Layer:
         )
 
     def close(self) -> None:
-        """Let go of the files; a read that was abandoned cannot go on."""
+        """Close GDAL's files; a read that was abandoned cannot go on.
+
+        The mapped components are let go of with the layer object itself.
+        """
         self._features.close()
 
     def _spans(self) -> Iterator[tuple[int, int]]:
