@@ -12,10 +12,12 @@ What the client library does, and what is done about it here:
 
 - `Aborted` and `AlreadyExists` share a base class; only `AlreadyExists` may
   mean that somebody was first, and only after the token was compared.
-- A write whose answer was lost is sent again by the library, and the second
-  answer (`AlreadyExists`, `FailedPrecondition`, `InvalidArgument`) speaks of
-  one's own first write. So the stored document is read and compared before any
-  such answer is believed.
+- A write whose answer was lost is sent again, and the second answer
+  (`AlreadyExists`, `FailedPrecondition`, `InvalidArgument`) speaks of one's own
+  first write. So the stored document is read and compared before any such
+  answer is believed.
+- By itself the library repeats a commit for 60 s and a read for 300 s, an
+  exhausted quota included. Here it repeats nothing: the rounds below are all.
 """
 
 from __future__ import annotations
@@ -56,8 +58,10 @@ from gate.store.port import (
 
 T = TypeVar("T")
 
-# Own rounds around the library's five immediate ones: contention needs a pause.
+# Each call gets one deadline and no repetition but these rounds, so that an
+# event ends, well or badly, long before its function times out.
 ROUNDS = 4
+CALL_SECONDS = 10.0
 PAUSE_SECONDS = 0.1
 PAUSE_MOST_SECONDS = 2.0
 
@@ -251,7 +255,12 @@ class FirestoreStore:
 
     def _read(self, *references: firestore.DocumentReference) -> dict[str, Any]:
         return self._retrying(
-            lambda: {found.id: found for found in self._client.get_all(list(references))}
+            lambda: {
+                found.id: found
+                for found in self._client.get_all(
+                    list(references), retry=None, timeout=CALL_SECONDS
+                )
+            }
         )
 
     def _commit(self, write: Callable[[firestore.WriteBatch], None]) -> Version | None:
@@ -267,7 +276,7 @@ class FirestoreStore:
             batch = self._client.batch()
             write(batch)
             try:
-                return Version(batch.commit()[0].update_time)
+                return Version(batch.commit(retry=None, timeout=CALL_SECONDS)[0].update_time)
             except _CONDITION_FAILED:
                 return None
 
