@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -142,12 +143,14 @@ class MemoryBench(StoreBench):
 class FirestoreBench(StoreBench):
     """The bench of the store on Firestore, in collections of its own.
 
-    `pauses` are the seconds that the store slept; no test waits for them.
+    `pauses` are the seconds that the store would have slept; no test waits for
+    them. `while_paused` is run instead.
     """
 
     def __init__(self, client: firestore.Client, jitter: float = 1.0) -> None:
         self.clock = Clock()
         self.pauses: list[float] = []
+        self.while_paused: Callable[[], object] = lambda: None
         self._client = client
         prefix = _NAMES.create_prefix()
         self._collections = Collections(f"{prefix}-claims", f"{prefix}-manifests", f"{prefix}-jobs")
@@ -156,7 +159,7 @@ class FirestoreBench(StoreBench):
             self._collections,
             RETENTION,
             self.clock,
-            sleep=self.pauses.append,
+            sleep=self._pause,
             jitter=lambda: jitter,
         )
 
@@ -181,9 +184,16 @@ class FirestoreBench(StoreBench):
         """Return the bench of a second consumer of the same database."""
         return FirestoreBench(self._client)
 
-    def manifest_reference(self, bundle: Bundle) -> firestore.DocumentReference:
-        """Return where a manifest lies, for who wants to lock it."""
-        return self._kind("manifests").document(bundle_id(bundle))
+    def locked(self, bundle: Bundle) -> Callable[[], None]:
+        """Read a manifest in a transaction that goes on; return what ends it."""
+        holder = self._client.transaction()
+        holder._begin()
+        self._kind("manifests").document(bundle_id(bundle)).get(transaction=holder)
+        return holder._rollback  # type: ignore[no-any-return]
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.while_paused()
 
     def _kind(self, kind: str) -> firestore.CollectionReference:
         return self._client.collection(getattr(self._collections, kind))

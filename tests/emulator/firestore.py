@@ -71,14 +71,15 @@ class Fault:
 class Wire(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
     """The way of every call from the client to the emulator.
 
-    `calls` names the methods that were called, in order, `requests` holds what
-    each sent. Errors are raised where the library raises its own, below its
-    repetitions.
+    `calls` names the methods that were called, in order; `requests` holds what
+    each sent, `timeouts` its deadline in seconds. Errors are raised below the
+    library's own repetitions.
     """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.requests: list[Any] = []
+        self.timeouts: list[float | None] = []
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
 
@@ -98,6 +99,7 @@ class Wire(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
         """Forget what was called and what is still to fail."""
         self.calls.clear()
         self.requests.clear()
+        self.timeouts.clear()
         self._faults.clear()
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
@@ -110,7 +112,7 @@ class Wire(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
 
     def _passed(self, continuation: Any, details: Any, request: Any) -> Any:
         method = str(details.method).rpartition("/")[2]
-        fault = self._noted(method, request)
+        fault = self._noted(method, request, details.timeout)
         if fault is None:
             return continuation(details, request)
         if fault.after:
@@ -118,10 +120,11 @@ class Wire(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
         fault.then()
         raise fault.error
 
-    def _noted(self, method: str, request: Any) -> Fault | None:
+    def _noted(self, method: str, request: Any, timeout: float | None) -> Fault | None:
         with self._lock:
             self.calls.append(method)
             self.requests.append(request)
+            self.timeouts.append(timeout)
             fault = next((one for one in self._faults if one.method == method and one.times), None)
             if fault is not None:
                 fault.times -= 1
