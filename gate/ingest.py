@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -308,7 +308,10 @@ class Ingest:
     def _done(self, own: Ownership, published: Published, report: Mapping[str, Any]) -> Ending:
         summary = summary_of(report, published)
         own.write(job.done(own.job, now=own.now, summary=summary))
-        self._note_published(own.job.revision, published)
+        try:
+            self._note_published(own.job.revision, published)
+        except (TransientError, ConfigurationError) as error:
+            log.crash("publication not noted in the manifest", error, **_fields(own.job))
         already = "; it was there already" if published.already else ""
         return Ending(State.DONE, f"{published.rows} rows in {published.location}{already}")
 
@@ -349,7 +352,8 @@ class Ingest:
     def _notify(self, own: Ownership) -> Ending:
         """Send the letter of a job that has ended badly, and mark it as sent.
 
-        A letter that cannot be sent now stays marked as unsent in the job.
+        A letter that cannot be sent now stays marked as unsent in the job; a job
+        that somebody moves meanwhile is left as they have written it.
         """
         letter = dead_letters.of_job(own.job)
         ending = Ending(own.job.state, own.job.history[-1].message)
@@ -358,7 +362,8 @@ class Ingest:
         except (TransientError, ConfigurationError) as error:
             log.crash("dead letter not sent", error, **_fields(own.job))
             return ending
-        own.write(job.notified(own.job))
+        with suppress(Stopped):
+            own.write(job.notified(own.job))
         return ending
 
 

@@ -88,8 +88,19 @@ class Ownership:
         self._renewed_seconds = self.monotonic()
 
     def write(self, moved: Job) -> None:
-        """Write the job's next state. Raises `Stopped` if it is no longer ours."""
-        stored = self.store.replace(self.stored, moved)
+        """Write the job's next state. Raises `Stopped` if it is no longer ours.
+
+        What refuses the write may be a renewal of our own that landed and whose
+        answer was lost: the token, new for every claim, tells it from a
+        take-over.
+        """
+        stored = self.store.replace(self.stored, moved) or self._again(moved)
         if stored is None:
             raise Stopped(Stop.FENCED_OUT)
         self.stored = stored
+
+    def _again(self, moved: Job) -> StoredJob | None:
+        standing = self.store.job(self.job.id)
+        if standing is None or standing.job.ended or standing.job.token != self.job.token:
+            return None
+        return self.store.replace(standing, moved)
