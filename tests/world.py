@@ -339,6 +339,11 @@ class World:
         return [delivery.outcome for delivery in self.deliveries]
 
     @property
+    def answers(self) -> list[Answer]:
+        """Return the answers of all deliveries so far, in the order they ended."""
+        return [delivery.answer for delivery in self.deliveries]
+
+    @property
     def jobs(self) -> list[Job]:
         """Return every job, oldest revision first."""
         found = (job_from(document) for document in self.store.jobs.values())
