@@ -32,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GateError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -78,11 +81,12 @@ def parser() -> argparse.ArgumentParser:
 def up(_options: argparse.Namespace) -> int:
     """Start the local stack and keep it until Ctrl-C, which is its ordinary end."""
     from gate.local.processes import stop_signals
-    from gate.local.stack import Stack
 
-    with stop_signals() as stopping:
+    with stop_signals():
         try:
-            print("starting the emulators and the function ...", flush=True)
+            from gate.local.stack import Stack
+
+            print("starting the emulators, the bucket and the function ...", flush=True)
             with Stack() as stack:
                 print(addresses(stack), flush=True)
                 while True:
@@ -92,8 +96,6 @@ def up(_options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("stopped", flush=True)
             return 0
-        finally:
-            stopping.set()
 
 
 def addresses(stack: Stack) -> str:
@@ -117,12 +119,9 @@ def addresses(stack: Stack) -> str:
 
 def demo(options: argparse.Namespace) -> int:
     """Run the demonstration."""
-    from gate.local.demo import run
     from gate.local.processes import stop_signals
 
     with stop_signals():
-        try:
-            return run(options.cache)
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return INTERRUPTED
+        from gate.local.demo import run
+
+        return run(options.cache)

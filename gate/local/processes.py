@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -188,24 +187,23 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """Turn SIGINT and SIGTERM into `KeyboardInterrupt`, once.
+def stop_signals() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into one `KeyboardInterrupt`; those that follow are ignored.
 
-    The event is set at the first signal; those that follow are ignored, so
-    that nobody interrupts the tidying up. Main thread only.
+    Main thread only.
     """
-    stopping = threading.Event()
+    interrupted = False
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        if not stopping.is_set():
-            stopping.set()
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
             raise KeyboardInterrupt
 
-    before = {
-        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
-        yield stopping
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -174,15 +174,24 @@ class Stack:
         self.close()
 
     def close(self) -> None:
-        """End every child and wait until all of their processes are gone."""
+        """End every child and wait until all of their processes are gone.
+
+        A thread does it, so that an impatient second interrupt cannot leave
+        half of them running: the interpreter waits for the thread.
+        """
+        ending = threading.Thread(target=self._end_children)
+        ending.start()
+        ending.join()
+        if self._topics is not None:
+            self._topics.close()
+            self._topics = None
+
+    def _end_children(self) -> None:
         with self._lock:
             self._closing = True
             children = list(self._children.values())
         stop_all(children)
         self._children.clear()
-        if self._topics is not None:
-            self._topics.close()
-            self._topics = None
 
     def _start(self, tools: Tools) -> None:
         """Start the three slow parts side by side, and wait for all of them.
