@@ -143,14 +143,14 @@ class MemoryBench(StoreBench):
 class FirestoreBench(StoreBench):
     """The bench of the store on Firestore, in collections of its own.
 
-    `pauses` are the seconds that the store would have slept; no test waits for
-    them. `while_paused` is run instead.
+    `pauses` are the seconds that the store meant to sleep; `while_paused` is
+    called with them instead, and returns at once unless a test sets another.
     """
 
     def __init__(self, client: firestore.Client, jitter: float = 1.0) -> None:
         self.clock = Clock()
         self.pauses: list[float] = []
-        self.while_paused: Callable[[], object] = lambda: None
+        self.while_paused: Callable[[float], object] = lambda _seconds: None
         self._client = client
         prefix = _NAMES.create_prefix()
         self._collections = Collections(f"{prefix}-claims", f"{prefix}-manifests", f"{prefix}-jobs")
@@ -184,8 +184,12 @@ class FirestoreBench(StoreBench):
         """Return the bench of a second consumer of the same database."""
         return FirestoreBench(self._client)
 
+    def jobs(self) -> dict[str, Document]:
+        """Return every job by its id."""
+        return {found.id: found.to_dict() for found in self._kind("jobs").stream()}
+
     def locked(self, bundle: Bundle) -> Callable[[], None]:
-        """Read a manifest in a transaction that goes on; return what ends it."""
+        """Read a manifest in a transaction that goes on, and return what ends it."""
         holder = self._client.transaction()
         holder._begin()
         self._kind("manifests").document(bundle_id(bundle)).get(transaction=holder)
@@ -193,7 +197,7 @@ class FirestoreBench(StoreBench):
 
     def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        self.while_paused()
+        self.while_paused(seconds)
 
     def _kind(self, kind: str) -> firestore.CollectionReference:
         return self._client.collection(getattr(self._collections, kind))

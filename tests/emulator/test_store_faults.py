@@ -130,7 +130,8 @@ def test_no_transaction_is_begun(bench: FirestoreBench, wire: Wire) -> None:
 def test_a_real_lock_of_the_emulator_is_waited_for(bench: FirestoreBench, wire: Wire) -> None:
     """Case 49, scenario F9: a lock time-out of a pessimistic database passes by itself."""
     bundle = bench.record(NAME).manifest.bundle
-    bench.while_paused = bench.locked(bundle)
+    release = bench.locked(bundle)
+    bench.while_paused = lambda _seconds: release()
     wire.clear()
     assert bench.record("in/roads.dbf").first
     assert wire.calls == [WRITE, "Rollback", WRITE, READ]
