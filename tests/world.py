@@ -81,10 +81,12 @@ class Faults:
     `calls` lists them as they began: `store.record`, `sink.publish` … An action
     is planned for a call's number (from 0) or, once, for the next call of a
     name. It runs before the call takes effect, or after; `repeat` lets the
-    call's answer get lost and its caller's client ask again.
+    call's answer get lost and its caller's client ask again. `watch` is called
+    after every effect.
     """
 
     calls: list[str] = field(default_factory=list)
+    watch: Action = lambda: None
     _planned: dict[tuple[str, int | str], Action] = field(default_factory=dict)
 
     def before(self, call: int | str, action: Action) -> None:
@@ -99,6 +101,10 @@ class Faults:
         """Lose the answer of the call, and have it made again with the same arguments."""
         self._planned["repeat", call] = lambda: None
 
+    def clear(self) -> None:
+        """Forget everything that is planned."""
+        self._planned.clear()
+
     def run(self, name: str, call: Callable[[], Any]) -> Any:
         """Make the call, with whatever is planned around it."""
         number = len(self.calls)
@@ -107,6 +113,7 @@ class Faults:
         answer = call()
         if self._do("repeat", number, name):
             answer = call()
+        self.watch()
         self._do("after", number, name)
         return answer
 

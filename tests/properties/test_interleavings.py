@@ -1,0 +1,168 @@
+"""Random histories: uploads, losses, duplicates, kills and deliveries inside deliveries.
+
+Whatever happens on the way, once everything has been delivered until it was
+acknowledged the sink holds what the bucket holds, nothing older has replaced
+anything newer, and no revision took effect twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate.errors import StorageBusyError, StoreBusyError
+from gate.events import ObjectFinalized
+from gate.job import FINISHED, State
+from gate.manifest import Dispatched, decide
+from gate.store.documents import bundle_from, manifest_from
+from tests.world import ALL_PARTS, PARTS, Action, Answer, Crash, World, raising, text
+
+BASES = ("in/roads", "in/rivers")
+ERRORS = {"store": StoreBusyError("unavailable"), "other": StorageBusyError("503")}
+
+# What a step does is drawn as small numbers, so that a failing history shrinks.
+upload = st.tuples(st.just("upload"), st.sampled_from(BASES), st.sampled_from(ALL_PARTS))
+whole = st.tuples(st.just("whole"), st.sampled_from(BASES), st.just(""))
+deliver = st.tuples(st.just("deliver"), st.integers(0, 40), st.just(""))
+wait = st.tuples(st.just("wait"), st.sampled_from([1, 15, 31, 61]), st.just(""))
+trouble = st.sampled_from(["kill", "refuse", "repeat", "nest", "wait", "replace"])
+fault = st.tuples(
+    st.sampled_from(["before", "after"]), st.tuples(st.integers(0, 12), st.integers(0, 40)), trouble
+)
+histories = st.lists(
+    st.one_of(upload, whole, deliver, deliver, deliver, wait, fault, fault), min_size=5, max_size=40
+)
+
+
+@dataclass
+class History:
+    """A world, the events that are still to be acknowledged, and those that were."""
+
+    world: World
+    pending: list[ObjectFinalized] = field(default_factory=list)
+    acknowledged: list[ObjectFinalized] = field(default_factory=list)
+    version: int = 0
+
+    def upload(self, base: str, part: str) -> None:
+        """Upload one component of a new version; its event is on its way."""
+        self.version += 1
+        payload = text(part, f"v{self.version}")
+        self.pending.append(self.world.upload(f"{base}{part}", payload))
+
+    def deliver(self, number: int) -> None:
+        """Deliver one of all events so far: for the first time, again, or as a duplicate."""
+        events = [*self.pending, *self.acknowledged]
+        if events:
+            event = events[number % len(events)]
+            answer = self.world.deliver(event)
+            if answer is Answer.ACK and event in self.pending:
+                self.pending.remove(event)
+                self.acknowledged.append(event)
+
+    def trouble(self, kind: str, number: int) -> Action:
+        """Return what goes wrong at a call."""
+        match kind:
+            case "kill":
+                return raising(Crash())
+            case "refuse":
+                return self._refuse
+            case "nest":
+                return lambda: self.deliver(number)
+            case "wait":
+                return lambda: self.world.clock.advance(number * 2)
+            case _:
+                base, part = BASES[number % 2], ALL_PARTS[number % 5]
+                return lambda: self.upload(base, part)
+
+    def _refuse(self) -> None:
+        called = self.world.faults.calls[-1]
+        raise ERRORS["store" if called.startswith("store") else "other"]
+
+    def step(self, kind: str, first: object, second: str) -> None:
+        """Take one step of a generated history."""
+        match kind, first:
+            case "upload", str(base):
+                self.upload(base, second)
+            case "whole", str(base):
+                for part in ALL_PARTS:
+                    self.upload(base, part)
+            case "deliver", int(number):
+                self.deliver(number)
+            case "wait", int(seconds):
+                self.world.clock.advance(seconds)
+            case moment, (int(ahead), int(number)):
+                call = len(self.world.faults.calls) + ahead
+                if second == "repeat":
+                    self.world.faults.repeat(call)
+                elif moment == "before":
+                    self.world.faults.before(call, self.trouble(second, number))
+                else:
+                    self.world.faults.after(call, self.trouble(second, number))
+
+    def live(self, base: str) -> list[tuple[str, str, str | None]]:
+        """Return the rows that the bucket's objects make, none while a part is missing."""
+        found = {}
+        for (_, name), stored in self.world.source._live.items():
+            stem, dot, suffix = name.rpartition(".")
+            if stem == base:
+                found[dot + suffix] = stored.payload.decode()
+        if not found.keys() >= set(PARTS):
+            return []
+        pairs = zip(found[".shp"].splitlines(), found[".dbf"].splitlines(), strict=True)
+        return [(shape, record, found.get(".prj")) for shape, record in pairs]
+
+
+def check_expiry(world: World) -> None:
+    """Prove that an expiry stands on every finished document, and on no other."""
+    for claim in world.store.claims.values():
+        assert isinstance(claim["expires_at"], datetime)
+    for job in world.store.jobs.values():
+        assert ("expires_at" in job) == (State(job["state"]) in FINISHED)
+        assert isinstance(job.get("expires_at", world.clock.now), datetime)
+    for document in world.store.manifests.values():
+        if "expires_at" in document:
+            assert isinstance(document["expires_at"], datetime)
+            known = manifest_from(bundle_from(document), document)
+            decision = decide(
+                known,
+                world.clock.now,
+                required=world.settings.required,
+                settle=world.settings.retention.settle,
+            )
+            assert isinstance(decision, Dispatched)
+            assert world.store.jobs[decision.revision.id]["state"] == "done"
+
+
+def check_effects(world: World) -> None:
+    """Prove that the sink only ever moved forward, and to each revision once."""
+    for base in BASES:
+        orders = [revision.order for revision in world.effects if revision.bundle.basename == base]
+        assert orders == sorted(set(orders))
+    ids = [revision.id for revision in world.effects]
+    assert len(ids) == len(set(ids))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(histories)
+def test_every_history_ends_at_the_newest_complete_version(
+    steps: list[tuple[str, object, str]],
+) -> None:
+    """C1-C9, A6, A7, E2-E13: after any history, once all is acknowledged, the sink is up to date.
+
+    H7: after every single write, the expiry stands on finished documents only.
+    """
+    world = World(MAX_ATTEMPTS="1000", RETRY_SECONDS="1")
+    world.faults.watch = lambda: check_expiry(world)
+    history = History(world)
+    for step in steps:
+        history.step(*step)
+    world.faults.clear()
+    world.settle(*history.pending)
+    check_effects(world)
+    for base in BASES:
+        assert world.rows(base) == history.live(base)
+    assert not world.sent.sent
+    assert all(job.ended for job in world.jobs)
