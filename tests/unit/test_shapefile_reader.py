@@ -13,6 +13,7 @@ from typing import Any
 
 import fiona
 import pytest
+import shapely.geometry
 
 from gate.errors import BundleError, CorruptError, LostRowsError, UnreadableError
 from gate.shapefile import reader
@@ -315,6 +316,19 @@ def test_a_bad_prj_does_not_fail_the_rows(tmp_path: Path) -> None:
     reading = read(flipped(points(3), ".prj", 6), tmp_path)
     assert reading.table.num_rows == 3
     assert reading.notices == {"unreadable_crs": 1}
+
+
+def test_values_and_shapes_are_those_of_fiona(tmp_path: Path) -> None:
+    """Where GDAL loses nothing, a plain Fiona loop gives the same rows."""
+    reading = read(parcels(120), tmp_path)
+    with fiona.open(tmp_path / "layer.shp") as features:
+        expected = list(features)
+    assert reading.table.num_rows == len(expected)
+    for row, shape, feature in zip(
+        reading.table.drop(["geometry"]).to_pylist(), reading.geometries, expected, strict=True
+    ):
+        assert {**row, "SURVEYED": row["SURVEYED"].isoformat()} == dict(feature.properties)
+        assert shape.equals(shapely.geometry.shape(feature.geometry))
 
 
 def test_errors_are_those_of_a_bundle(tmp_path: Path) -> None:
