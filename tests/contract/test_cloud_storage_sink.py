@@ -252,6 +252,18 @@ def test_a_zombie_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
     assert cloud_sink_bench.objects(".parquet") == [dataset(OLD, 2, 2)]
 
 
+def test_an_attempt_stopped_in_its_second_round_leaves_nothing(
+    cloud_sink_bench: CloudSinkBench,
+) -> None:
+    """E9: once a swap is known to have been refused, the upload is as removable as before."""
+    cloud_sink_bench.before_swap(lambda: cloud_sink_bench.publish(OLDEST, points(1)))
+    answers = iter([True, False])
+
+    cloud_sink_bench.sink.publish(publication(OLD), points(1), dict, lambda: next(answers))
+
+    assert cloud_sink_bench.objects(".parquet") == [dataset(OLDEST, 1, 2)]
+
+
 def test_a_lost_answer_to_the_swap_is_found_out_at_once(cloud_sink_bench: CloudSinkBench) -> None:
     """E13: the swap was applied and its answer lost; reading the pointer again tells."""
     cloud_sink_bench.network.on("POST", "/latest.json", lose)

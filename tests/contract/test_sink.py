@@ -64,6 +64,15 @@ def test_publishing_again_changes_nothing(sink_bench: SinkBench) -> None:
     assert sink_bench.seen(BUNDLE).names == names(3)  # type: ignore[union-attr]
 
 
+def test_what_is_settled_costs_no_reading(sink_bench: SinkBench) -> None:
+    """A revision that is current or outdated already is answered without reading its table."""
+    sink_bench.publish(NEW, points(3))
+    unread = points(1, error=CorruptError("was read"))
+
+    assert isinstance(sink_bench.publish(NEW, unread), Published)
+    assert sink_bench.publish(OLD, unread) == Outdated(NEW.order)
+
+
 def test_an_older_revision_never_replaces_a_newer_one(sink_bench: SinkBench) -> None:
     """C2, C5: a revision that comes late is outdated and changes nothing."""
     sink_bench.publish(NEW, points(3))
