@@ -25,7 +25,7 @@ from gate.errors import (
 from gate.identity import Pin
 from gate.source.cloud_storage import CloudStorageSource
 from gate.source.port import Gone, ObjectFacts
-from tests.contract.network import Network, after, answer, before_answer, lose, refuse
+from tests.contract.network import Network, after, answer, lose, refuse
 from tests.contract.sources import CloudSourceBench
 
 BUSY_STATUSES = [408, 409, 429, 500, 502, 503, 504]
@@ -347,18 +347,3 @@ def test_connecting_without_credentials_is_a_matter_of_configuration(
 
     with pytest.raises(ConfigurationError, match=r"missing\.json"):
         connect()
-
-
-def test_the_answer_of_a_stat_is_not_waited_for_twice(
-    cloud: CloudStorage, network: Network, client: storage.Client, bucket: str
-) -> None:
-    """What changes after the answer was made does not change the facts."""
-    blob = client.bucket(bucket).blob("name")
-    blob.upload_from_string("old")
-    generation = blob.generation
-    network.on("GET", "", before_answer(lambda: blob.upload_from_string("new")))
-
-    facts = cloud.stat(bucket, "name")
-
-    assert facts is not None
-    assert facts.generation == generation
