@@ -88,6 +88,26 @@ def test_an_overwrite_before_the_run_supersedes_without_download(world: World) -
     assert len(world.effects) == 1
 
 
+def test_a_newer_revision_that_is_not_yet_published_supersedes_too(world: World) -> None:
+    """C4: a job whose successor was dispatched, and has not run, downloads nothing."""
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    world.faults.after("store.dispatch", raising(Crash()))
+    world.deliver(last)
+    newer = world.upload_bundle("in/roads", "second")
+    for event in newer[:-1]:
+        world.deliver(event)
+    world.faults.after("store.dispatch", raising(Crash()))
+    world.deliver(newer[-1])
+    world.clock.advance(60)
+    assert world.deliver(last) is Answer.ACK
+    assert world.states == [State.SUPERSEDED, State.RUNNING]
+    assert "source.stat" not in world.faults.calls
+    assert not world.effects
+    world.settle(*newer)
+    assert world.rows("in/roads") == expected("second")
+
+
 def test_an_overwrite_of_one_file_before_the_run_comes_after_settling(world: World) -> None:
     """C4: one file overwritten before the run: old job superseded, the next one after settling."""
     *early, last = world.upload_bundle("in/roads")
