@@ -64,6 +64,7 @@ class Child:
         self.grace_seconds = grace_seconds
         self._killed = False
         with log.open("ab") as output:
+            self._own_output_from = output.tell()
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -83,15 +84,32 @@ class Child:
         code = self._process.poll()
         if code is None:
             return None
-        text = self.log.read_text(errors="replace")
-        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        lines = reversed(self._output().splitlines())
+        last = next((line.strip() for line in lines if line.strip()), "")
         ending = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return self._failure(f"{ending} ({last[:200]})" if last else ending)
+
+    def without_port(self) -> ChildError | None:
+        """Return what to say of a child that did not get its port, `None` if it may have.
+
+        The Pub/Sub emulator does not end by itself then.
+        """
+        failure = self._failure("did not get its port")
+        return failure if failure.port_taken else None
+
+    def _failure(self, what: str) -> ChildError:
+        output = self._output().lower()
         return ChildError(
-            f"{ending} ({last[:200]})" if last else ending,
+            what,
             where=self.name,
             cure=f"read {self.log}",
-            port_taken=any(sign in text.lower() for sign in _TAKEN),
+            port_taken=any(sign in output for sign in _TAKEN),
         )
+
+    def _output(self) -> str:
+        with self.log.open("rb") as log:
+            log.seek(self._own_output_from)
+            return log.read().decode(errors="replace")
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group, if there still is one."""
@@ -124,16 +142,12 @@ class Child:
             # The order matters: an answer on the port of a child that has
             # ended is somebody else's.
             answered = ready()
-            if failure := self.ended():
+            if failure := self.ended() or self.without_port():
                 raise failure
             if answered:
                 return
             if time.monotonic() > deadline:
-                raise ChildError(
-                    f"did not answer within {seconds:.0f} s",
-                    where=self.name,
-                    cure=f"read {self.log}",
-                )
+                raise self._failure(f"did not answer within {seconds:.0f} s")
             time.sleep(POLL_SECONDS)
 
 
