@@ -16,7 +16,7 @@ help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
 	@echo 'make up           start the local stack and keep it until Ctrl-C'
 	@echo 'make test         run every test: unit, contract, properties, emulator, e2e'
-	@echo 'make test-lowest  run unit and contract tests on the lowest supported versions'
+	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
@@ -40,7 +40,8 @@ test: .venv/.installed
 test-lowest: .venv/.installed .venv-lowest/.installed
 	$(BIN)/lower-bound-checker check --package-name shapefile-gate \
 		--constraints-file tests/constraints-lowest.txt
-	$(LOWEST)/python -m pytest -m 'not project' tests/unit tests/contract
+	$(LOWEST)/python -m pytest -m 'not project' \
+		tests/unit tests/contract tests/scenarios
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
