@@ -18,7 +18,7 @@ from gate.errors import (
     TruncatedError,
     UnsupportedError,
 )
-from gate.shapefile.files import Bytes
+from gate.shapefile.files import Bytes, let_go
 
 FIXED_BYTES = 32
 TERMINATOR = 0x0D
@@ -130,6 +130,7 @@ def count_deleted(table: Table, where: str) -> int:
             what = f"row {row} begins with byte 0x{flags[strange[0]]:02x}, no deletion flag"
             raise CorruptError(what, where=where)
         deleted += int(gone.sum())
+        let_go(table.content)
     return deleted
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from gate.errors import UnsupportedError
 from gate.shapefile.dbf import BLOCK_ROWS, Table
+from gate.shapefile.files import let_go
 from gate.shapefile.findings import Findings, shown
 
 ANSI = 0x57
@@ -183,3 +184,4 @@ def _text(table: Table) -> Iterator[bytes]:
                 cells = rows[:, place : place + descriptor.width_bytes]
                 if (cells >= 0x80).any():
                     yield np.pad(cells, ((0, 0), (0, 1)), constant_values=0x20).tobytes()
+        let_go(table.content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,19 @@ def map_files(folder: Path, name: str) -> Files:
         if (content := _head(folder / f"{STEM}{known}")) is not None
     }
     return Files(folder, stem, shp, shx, dbf, sidecars)
+
+
+def let_go(content: Bytes) -> None:
+    """Take the pages of a mapped component out of memory; they return when they are looked at.
+
+    Without that, a file that is read to its end counts in full as memory of the
+    process. Bytes that are not mapped stay where they are.
+    """
+    base: object = content
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _map(path: Path, where: str) -> Bytes:

@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from gate.shapefile.port import Notice
+
 EXAMPLES = 20
 TEXT_LIMIT = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something odd that cost no row: a stable code, a sentence, how often."""
-
-    code: str
-    what: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)

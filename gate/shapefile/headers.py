@@ -71,7 +71,7 @@ def check(files: Files, findings: Findings) -> Structure:
         raise TornBundleError(what, where=files.where(".shx"))
     records = Records(files.shp, files.shx, kind, entries, files.stem)
     unused = records.check_index()
-    records.check_content()
+    several_parts = records.check_content()
     _check_leftovers(files, records, table, unused, findings)
     if declared != files.shp.size:
         what = f"the .shp declares {declared} bytes and has {files.shp.size}; every record is whole"
@@ -79,7 +79,6 @@ def check(files: Files, findings: Findings) -> Structure:
     if not entries:
         findings.notice("no_rows", "the layer has no rows")
     deleted = dbf.count_deleted(table, files.where(".dbf"))
-    several_parts = any((block.parts > 1).any() for block in records.blocks())
     return Structure(files, records, table, deleted, several_parts)
 
 

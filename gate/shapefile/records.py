@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gate.errors import CorruptError, NotAShapefileError, TruncatedError
-from gate.shapefile.files import Bytes
+from gate.shapefile import gather
+from gate.shapefile.files import Bytes, let_go
+from gate.shapefile.gather import Integers
 
 HEADER_BYTES = 100
 BLOCK_ROWS = 1 << 16
+BLOCK_BYTES = 16 << 20
 NO_MEASURE = -1e38  # any M below means "none"
 
 NULL = 0
@@ -32,8 +35,6 @@ MULTIPATCH = 31
 KINDS = (NULL, *POINTS, *LINES, *POLYGONS, *MULTIPOINTS, MULTIPATCH)
 WITH_Z = (11, 13, 15, 18, MULTIPATCH)
 WITH_M = (21, 23, 25, 28)
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,9 @@ class Records:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all records in row order; call it only after `check_index`."""
-        for start in range(0, self.rows, BLOCK_ROWS):
-            yield self.block(start, min(start + BLOCK_ROWS, self.rows))
+        for start, stop in self._stretches():
+            yield self.block(start, stop)
+            let_go(self.shp)
 
     def entries(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """Return offsets and content lengths of the index, in bytes."""
@@ -78,26 +80,35 @@ class Records:
     def block(self, start: int, stop: int) -> Block:
         """Return the facts of the rows from `start` to before `stop`."""
         offsets, lengths = self.entries(start, stop)
-        kinds = self._little(offsets + 8)
-        parts = np.zeros_like(kinds)
-        points = np.where(np.isin(kinds, POINTS), 1, 0)
-        counted = np.isin(kinds, MULTIPOINTS) & (lengths >= 40)
-        points[counted] = self._little(offsets[counted] + 44)
-        parted = np.isin(kinds, (*LINES, *POLYGONS, MULTIPATCH)) & (lengths >= 44)
-        parts[parted] = self._little(offsets[parted] + 44)
-        points[parted] = self._little(offsets[parted] + 48)
+        kinds = gather.integers(self.shp, offsets + 8)
+        parts, points = np.zeros_like(kinds), np.zeros_like(kinds)
+        known = kinds == self.kind
+        if self.kind in POINTS:
+            points[known] = 1
+        elif self.kind in MULTIPOINTS:
+            known &= lengths >= 40
+            points[known] = gather.integers(self.shp, offsets[known] + 44)
+        elif self.kind != NULL:
+            known &= lengths >= 44
+            parts[known] = gather.integers(self.shp, offsets[known] + 44)
+            points[known] = gather.integers(self.shp, offsets[known] + 48)
         return Block(start, kinds, parts, points, offsets, lengths)
 
     def measured(self, block: Block) -> npt.NDArray[np.bool_]:
         """Tell which records hold M values, by their M range (for a point, its M)."""
-        single = np.isin(block.kinds, POINTS)
-        place = _needed(block) + np.where(single, 0, 8)
-        present = np.isin(block.kinds, (*WITH_Z, *WITH_M)) & (block.points > 0)
-        present &= place + 8 <= block.content_bytes
-        at = (block.offset_bytes + 8 + place)[present] // 2
-        words = self._words()[at[:, None] + np.arange(4)]
-        present[present] = np.ascontiguousarray(words).view("<f8").reshape(-1) > NO_MEASURE
+        if self.kind not in (*WITH_Z, *WITH_M):
+            return np.zeros(len(block.kinds), dtype=np.bool_)
+        place = self._needed(block) + (0 if self.kind in POINTS else 8)
+        present = (block.points > 0) & (place + 8 <= block.content_bytes)
+        least = gather.reals(self.shp, (block.offset_bytes + 8 + place)[present])
+        present[present] = least > NO_MEASURE
         return present
+
+    def _stretches(self) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of rows that are few enough, and of few enough bytes, for one go."""
+        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES * self.rows // self.shp.size))
+        for start in range(0, self.rows, step):
+            yield start, min(start + step, self.rows)
 
     def check_index(self) -> int:
         """Prove that every record lies inside the .shp, alone and at its stated length.
@@ -107,8 +118,8 @@ class Records:
         """
         declared = int(self.shp[24:28].view(">i4")[0]) * 2
         used, end, ordered = HEADER_BYTES, HEADER_BYTES, True
-        for start in range(0, self.rows, BLOCK_ROWS):
-            offsets, lengths = self.entries(start, min(start + BLOCK_ROWS, self.rows))
+        for start, stop in self._stretches():
+            offsets, lengths = self.entries(start, stop)
             ends = offsets + 8 + lengths
             self._refuse(
                 start, (offsets < HEADER_BYTES) | (lengths < 4), "its index entry is no record"
@@ -118,30 +129,37 @@ class Records:
                 self._refuse_outside(start + int(outside[0]) + 1, declared)
             self._refuse(
                 start,
-                (self._big(offsets + 4) * 2) != lengths,
+                (gather.big_integers(self.shp, offsets + 4) * 2) != lengths,
                 "the .shp and the .shx state different lengths for it",
             )
             ordered = ordered and bool((offsets >= np.append(end, ends[:-1])).all())
             used, end = used + int((lengths + 8).sum()), int(ends[-1])
+            let_go(self.shp)
         if not ordered:
             self._check_overlap()
         return int(self.shp.size) - used
 
-    def check_content(self) -> None:
+    def check_content(self) -> bool:
         """Prove that each record is null or of the header's type, and holds its points.
 
         The format asks for one type, and GDAL forces each geometry into it: the Z
-        of a `PointZ` among points is lost without a word.
+        of a `PointZ` among points is lost without a word. Return whether any
+        record has more than one part.
         """
+        several_parts = False
         for block in self.blocks():
             self._refuse(
-                block.start, ~np.isin(block.kinds, (NULL, self.kind)), "its type is foreign"
+                block.start,
+                (block.kinds != self.kind) & (block.kinds != NULL),
+                "its type is foreign",
             )
             self._refuse(
                 block.start,
-                (block.parts < 0) | (block.points < 0) | (block.content_bytes < _needed(block)),
+                (block.parts < 0) | (block.points < 0) | (block.content_bytes < self._needed(block)),
                 "it is shorter than the points it announces",
             )
+            several_parts |= bool((block.parts > 1).any())
+        return several_parts
 
     def numbered_beyond(self) -> bool:
         """Tell whether the .shp goes on after its last indexed record with one more record."""
@@ -182,36 +200,18 @@ class Records:
                 f"record {start + int(rows[0]) + 1}: {what}", where=f"{self.stem}.shp"
             )
 
-    def _little(self, offsets: Integers) -> Integers:
-        """Return the little-endian 32-bit integers at these (even) byte offsets."""
-        words = self._words()
-        return (
-            (words[offsets // 2].astype(np.int64) | words[offsets // 2 + 1].astype(np.int64) << 16)
-            .astype(np.int32)
-            .astype(np.int64)
-        )
-
-    def _big(self, offsets: Integers) -> Integers:
-        """Return the big-endian 32-bit integers at these (even) byte offsets."""
-        return self._little(offsets).astype(np.int32).byteswap().astype(np.int64)
-
-    def _words(self) -> npt.NDArray[np.uint16]:
-        return self.shp[: self.shp.size // 2 * 2].view("<u2")
-
-
-def _needed(block: Block) -> Integers:
-    """Return the least content length of each record; M values are optional in every type."""
-    kinds, points = block.kinds, block.points
-    needed = np.full_like(kinds, 4)
-    has_z = np.isin(kinds, WITH_Z)
-    single = np.isin(kinds, POINTS)
-    needed[single] = 20 + 8 * has_z[single]
-    head = np.where(np.isin(kinds, MULTIPOINTS), 40, 44 + 4 * block.parts)
-    head = np.where(kinds == MULTIPATCH, head + 4 * block.parts, head)
-    z_bytes = np.where(has_z & (points > 0), 16 + 8 * points, 0)
-    many = ~single & (kinds != NULL)
-    needed[many] = (head + 16 * points + z_bytes)[many]
-    return needed
+    def _needed(self, block: Block) -> Integers:
+        """Return the least content length of each record; M values are optional in every type."""
+        kind, points = self.kind, block.points
+        if kind in POINTS:
+            needed = np.full_like(points, 28 if kind in WITH_Z else 20)
+        else:
+            head = 40 if kind in MULTIPOINTS else 44
+            part = 8 if kind == MULTIPATCH else 4
+            needed = head + part * block.parts + 16 * points
+            if kind in WITH_Z:
+                needed += np.where(points > 0, 16 + 8 * points, 0)
+        return np.where(block.kinds == NULL, 4, needed)
 
 
 def geometry_header(content: Bytes, where: str) -> tuple[int, int]:

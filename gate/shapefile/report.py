@@ -8,7 +8,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from gate.shapefile.findings import Notice, Problem
+from gate.shapefile.findings import Problem
+from gate.shapefile.port import Notice
 
 LIBRARIES = ("fiona", "numpy", "pyarrow", "shapely")
 
