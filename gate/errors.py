@@ -183,6 +183,41 @@ class TooLargeError(BundleError):
     cure = "split the layer, or raise MAX_BUNDLE_BYTES together with the function's memory"
 
 
+class NotAnArchiveError(BundleError):
+    """The bytes are not those of a zip archive."""
+
+    code = "not_an_archive"
+    cure = "upload a real zip archive under this name"
+
+
+class NoLayerError(BundleError):
+    """The archive is whole and holds no shapefile."""
+
+    code = "no_layer"
+    cure = "pack .shp, .shx and .dbf of each layer and upload the archive again"
+
+
+class EncryptedError(BundleError):
+    """A component inside the archive is encrypted."""
+
+    code = "encrypted"
+    cure = "pack the files again without a password and upload the archive"
+
+
+class UnsafeArchiveError(BundleError):
+    """An entry of the archive is named so as to leave its folder, or is a link."""
+
+    code = "unsafe_archive"
+    cure = "pack plain files under relative names and upload the archive again"
+
+
+class SomeLayersError(BundleError):
+    """Some layers of the archive could not be loaded; the others are in the sink."""
+
+    code = "partial"
+    cure = "correct the layers that are named and upload the archive again"
+
+
 class SourceDeletedError(BundleError):
     """A pinned component was deleted before it could be read."""
 

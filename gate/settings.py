@@ -90,6 +90,17 @@ VARIABLES = (
         "The largest bundle, in bytes of all its components, that is downloaded. The temporary"
         " folder of a function is memory.",
     ),
+    Variable(
+        "MAX_UNPACKED_BYTES",
+        "536870912",
+        "The most, in bytes, that the layers of one archive may unpack to. They lie in the"
+        " temporary folder too.",
+    ),
+    Variable(
+        "MAX_ENTRIES",
+        "40000",
+        "The most entries that one archive may list, those of the archives inside it included.",
+    ),
 )
 
 _DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
@@ -111,6 +122,8 @@ class Settings:
     firestore_database: str
     dead_letter_topic: str
     max_bundle_bytes: int
+    max_unpacked_bytes: int
+    max_entries: int
 
     def output_prefix(self, bucket: str) -> str | None:
         """Return the prefix under which the sink writes inside `bucket`, `None` if it does not."""
@@ -153,6 +166,8 @@ class _Loader:
         lease = self._whole("LEASE_SECONDS", least=1)
         retry = self._whole("RETRY_SECONDS", least=0)
         max_bytes = self._whole("MAX_BUNDLE_BYTES", least=1)
+        max_unpacked = self._whole("MAX_UNPACKED_BYTES", least=1)
+        max_entries = self._whole("MAX_ENTRIES", least=1)
         names = [
             self._checked(variable, _collection, "")
             for variable in ("CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION")
@@ -203,6 +218,8 @@ class _Loader:
             firestore_database=self._text("FIRESTORE_DATABASE"),
             dead_letter_topic=self._checked("DEAD_LETTER_TOPIC", _topic, ""),
             max_bundle_bytes=max_bytes,
+            max_unpacked_bytes=max_unpacked,
+            max_entries=max_entries,
         )
 
     def _sink(self) -> SinkAddress | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from gate.errors import (
@@ -209,6 +210,6 @@ def _spelled(components: Components) -> str:
 
 
 def _check_distinct(layers: list[ArchivedLayer], where: str) -> None:
-    for one, other in zip(layers, layers[1:], strict=False):
+    for one, other in pairwise(layers):
         if one.name == other.name:
             raise CorruptError(f"holds two layers {one.name!r}", where=where, cure=REPACK)

@@ -207,6 +207,7 @@ class _Measured(io.BufferedReader):
                 cure="pack fewer files, or raise MAX_ENTRIES",
             )
         content = super().read(size)
+        # Each entry begins with this, so a directory of too many is found out here.
         Budget(self._entries, 0).list(content.count(_DIRECTORY_ENTRY), self._where)
         return content
 
@@ -216,14 +217,14 @@ def _opened(stream: _Measured, where: str) -> zipfile.ZipFile:
     beginning = stream.read(len(_LOCAL_HEADER))
     if not beginning:
         raise EmptyComponentError("holds no bytes", where=where)
-    if not zipfile.is_zipfile(stream):
-        if beginning == _LOCAL_HEADER:
-            raise TruncatedError("ends before its directory", where=where)
-        raise NotAnArchiveError(f"begins with {beginning!r} and has no directory", where=where)
     try:
-        return zipfile.ZipFile(stream)
+        if zipfile.is_zipfile(stream):
+            return zipfile.ZipFile(stream)
     except Exception as error:
         raise _meaning(error, where) from error
+    if beginning == _LOCAL_HEADER:
+        raise TruncatedError("ends before its directory", where=where)
+    raise NotAnArchiveError(f"begins with {beginning!r} and has no directory", where=where)
 
 
 def _meaning(error: Exception, where: str) -> Exception:

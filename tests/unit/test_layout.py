@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 CORE = ("gate.errors", "gate.identity", "gate.job", "gate.manifest", "gate.names")
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
-PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port")
+PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
 USE_CASES = ("gate.intake", "gate.ingest", "gate.ownership")
 
 # Which of our modules a module may import; the first pattern that fits decides.
@@ -33,6 +33,7 @@ MAY_IMPORT = (
     ("gate.log", CORE),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
     ("gate.settings", (*CORE, "gate.sinks.address", "gate.store.port")),
+    ("gate.shapefile.port", (*CORE, "gate.sinks.port")),
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
     ("gate.ownership", (*VALUES, *PORTS)),
