@@ -29,6 +29,7 @@ def test_the_demonstration_keeps_its_promises(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "gate", "local", "demo", "--cache", str(tmp_path))
     nowhere = "http://127.0.0.1:9"
     odd = {"GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "none.json")}
+    odd["TMPDIR"] = str(tmp_path)
     odd |= dict.fromkeys(("http_proxy", "https_proxy", "HTTPS_PROXY"), nowhere)
     ended = subprocess.run(
         command,

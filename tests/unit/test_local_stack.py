@@ -47,5 +47,5 @@ def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
 
 def test_the_function_is_the_deployed_one() -> None:
     """The file that is run locally is the one that is deployed."""
-    assert MAIN == Path(__file__).parents[2] / "main.py"
+    assert Path(__file__).parents[2] / "main.py" == MAIN
     assert MAIN.exists()
