@@ -278,11 +278,10 @@ def _judge(structure: Structure, text: str, findings: Findings) -> tuple[Judgeme
             for name, kind in schema["properties"].items()
         }
         judgement = Judgement(schema["geometry"], len(layer), fields)
-        crs = layer_crs(files.sidecars.get(".prj"), judged, findings)
     if judgement.rows != structure.rows:
         what = f"GDAL counts {judgement.rows} rows, the files hold {structure.rows}"
         raise CorruptError(what, where=where)
-    return judgement, crs
+    return judgement, layer_crs(files.sidecars.get(".prj"), judged, findings)
 
 
 @contextmanager
