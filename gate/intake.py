@@ -4,6 +4,12 @@ The order of steps is the protocol: record (claim and manifest in one
 transaction), read, decide, dispatch. A call that dies between any two of them
 is finished by the redelivery of its event, because a duplicate goes through
 the same steps and every write is conditional.
+
+The events of one bundle arrive together, and several may read it whole. Who then
+finds that another was recorded after it leaves the dispatch to that one, which
+reads no less. It cannot be lost: the last one recorded has none after it, and if
+it dies before it dispatches, it comes back as a duplicate, which leaves nothing
+to others.
 """
 
 from __future__ import annotations
@@ -108,6 +114,8 @@ class Intake:
     def _decided(self, claim: Claim, recorded: Recorded, known: Manifest) -> Receipt:
         decision = self._decide(recorded, known)
         if isinstance(decision, Dispatch):
+            if recorded.first and not recorded.latest:
+                return Receipt(Outcome.INCLUDED, "left to the event recorded after it", claim)
             return self._dispatch(claim, recorded)
         newest = known.components.get(claim.component.name, 0)
         done = known.dispatched.get(claim.component.extension, 0)
