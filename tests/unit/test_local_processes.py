@@ -61,7 +61,7 @@ def test_an_answer_of_somebody_else_is_not_believed(start: Start) -> None:
 def test_a_child_without_its_port_is_told_apart(start: Start) -> None:
     """A child that lives on without its port, as one emulator does, is not waited for."""
     child = start("import signal; print('Address already in use', flush=True); signal.pause()")
-    with pytest.raises(ChildError) as raised:
+    with pytest.raises(ChildError, match="part: did not get its port") as raised:
         child.wait_until(lambda: False, seconds=20)
     assert raised.value.port_taken
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate import settings
+from gate.local.processes import ChildError
 from gate.local.stack import MAIN, Stack
 
 
@@ -43,6 +44,15 @@ def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
     stack.close()
     assert stack.pids == {}
     assert stack.ended() is None
+
+
+def test_nothing_starts_once_the_stack_ends(tmp_path: Path) -> None:
+    """A part whose start was under way when the stack was ended is not started after all."""
+    stack = Stack(folder=tmp_path)
+    stack.close()
+    with pytest.raises(ChildError, match="function: not started"):
+        stack.restart_function()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_function_is_the_deployed_one() -> None:
