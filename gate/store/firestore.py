@@ -175,6 +175,7 @@ class FirestoreStore:
                 extension: firestore.Maximum(generation)
                 for extension, generation in job.revision.generations.items()
             },
+            "dispatched_order": firestore.Maximum(job.revision.order),
             "expires_at": firestore.DELETE_FIELD,
         }
         if found:

@@ -152,6 +152,7 @@ class MemoryStore:
         merged = self._read_manifest(bundle).joined(pins).with_dispatched(dispatched)
         document["components"] = dict(merged.components)
         document["dispatched"] = dict(merged.dispatched)
+        document["dispatched_order"] = merged.dispatched_order
         document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
         self._versions[key] = next(self._counter)
 

@@ -261,6 +261,27 @@ def test_two_events_that_see_a_bundle_whole_make_one_job(
     assert len(world.jobs) == len(world.effects) == 1
 
 
+def test_of_events_that_read_a_whole_bundle_the_last_recorded_dispatches(world: World) -> None:
+    """C1: an event that reads more than was recorded with it leaves the dispatch to the later one.
+
+    The later one is killed before it gets there; its redelivery dispatches.
+    """
+    shape, index, table = world.upload_bundle("in/roads")
+    world.deliver(shape)
+
+    def later() -> None:
+        world.faults.after("store.record", raising(Crash()))
+        world.deliver(table)
+
+    world.faults.after("store.record", later)
+    assert world.deliver(index) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.INCLUDED
+    assert not world.jobs
+    assert world.deliver(table) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.DISPATCHED
+    assert world.rows("in/roads") == expected("first")
+
+
 def test_one_replaced_file_is_taken_once_the_uploads_have_rested(world: World) -> None:
     """C8: only the `.dbf` replaced: one job with it and the old others, once it rested."""
     ingested(world)
@@ -345,7 +366,6 @@ def test_an_archive_is_whole_on_arrival(world: World) -> None:
     assert world.manifest("in/roads").components == {}
 
 
-@pytest.mark.xfail(reason="the join of two revisions counts as dispatched, and never was")
 def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None:
     """C9: two events that each list only their own spelling end at both sidecars.
 
