@@ -229,10 +229,11 @@ def test_records_may_not_overlap_in_any_order(tmp_path: Path) -> None:
     assert "shares bytes" in str(error)
 
 
-def test_bytes_of_no_record_are_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [5, 40])
+def test_bytes_of_no_record_are_noted(count: int, tmp_path: Path) -> None:
     """Bytes after the last record that are no record are harmless, and noted."""
     bundle = points(2)
-    bundle[".shp"] += bytes(40)
+    bundle[".shp"] += bytes(count)
     assert checked(bundle, tmp_path)[1] == {"unused_bytes": 1, "declared_length": 1}
 
 
