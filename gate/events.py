@@ -26,6 +26,9 @@ FINALIZED_NOTIFICATION = "OBJECT_FINALIZE"
 RAW_CHARACTERS = 500
 ID_CHARACTERS = 200
 
+# Cloud Storage, object naming requirements; a store has no room for more.
+NAME_BYTES = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFinalized:
@@ -66,7 +69,7 @@ def parse(
     the framework decoded it: a mapping, or bytes, text, a list or `None` where
     the body was not what it claimed to be.
     """
-    event_type = str(attributes.get("type", ""))
+    event_type = _identifier(attributes.get("type"))
     event_id = _identifier(attributes.get("id"))
     try:
         if event_type == FINALIZED_TYPE:
@@ -74,7 +77,7 @@ def parse(
         if event_type == PUBSUB_TYPE:
             return _notification(_mapping(payload, "data"), event_id)
     except _Unreadable as unreadable:
-        return Malformed(str(unreadable), repr(payload)[:RAW_CHARACTERS], event_id)
+        return Malformed(str(unreadable), _printed(payload)[:RAW_CHARACTERS], event_id)
     return IgnoredType(event_type)
 
 
@@ -96,7 +99,7 @@ def _notification(payload: Mapping[str, object], event_id: str) -> ObjectFinaliz
     event_id = _identifier(message.get("messageId")) or event_id
     merged = {key: resource.get(key, value) for key, value in said.items()}
     for key, value in said.items():
-        if value is not None and str(merged[key]) != str(value):
+        if value is not None and _spelled(merged[key]) != _spelled(value):
             raise _Unreadable(f"the message's attributes and data differ in {key}")
     return _finalized(merged, event_id)
 
@@ -133,20 +136,33 @@ def _text(resource: Mapping[str, object], key: str) -> str:
         raise _Unreadable(f"{key} holds a line break")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise _Unreadable(f"{key} is not Unicode text")
+    if len(value.encode()) > NAME_BYTES:
+        raise _Unreadable(f"{key} is longer than {NAME_BYTES} bytes")
+    return value
+
+
+def _generation(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _Unreadable(f"generation is no positive integer: {_printed(value)[:40]}")
+    if not 0 < value < 2**63:
+        raise _Unreadable(f"generation is out of range: {_printed(value)[:40]}")
     return value
 
 
 def _identifier(value: object) -> str:
-    """Return an event's id for the record: bounded, and storable whatever was sent."""
-    text = str(value or "")[:ID_CHARACTERS]
-    return text.encode("utf-8", "replace").decode()
+    """Return an id or type for the record: bounded, and storable whatever was sent."""
+    return _spelled(value or "")[:ID_CHARACTERS].encode("utf-8", "replace").decode()
 
 
-def _generation(value: object) -> int:
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if not isinstance(text, str) or not (text.isascii() and text.isdigit()) or len(text) > 19:
-        raise _Unreadable(f"generation is no positive integer: {str(value)[:40]!r}")
-    generation = int(text)
-    if not 0 < generation < 2**63:
-        raise _Unreadable(f"generation is out of range: {text}")
-    return generation
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else _printed(value)
+
+
+def _printed(value: object) -> str:
+    """Return a value as Python writes it, and only its kind if it is too deep or too long."""
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):
+        return f"{type(value).__name__} too large to print"

@@ -36,11 +36,11 @@ from gate.errors import (
 from gate.identity import Pin, Revision
 from gate.job import Job, State
 from gate.manifest import PublishedRevision
-from gate.names import Component, parse
+from gate.names import Component
 from gate.ownership import Ownership, Stop, Stopped
 from gate.settings import Settings
 from gate.sinks.port import Outdated, Publication, Published, Sink, Table
-from gate.source.port import Gone, ObjectFacts, Source
+from gate.source.port import ObjectFacts, Source
 from gate.store.port import Claim, Store, StoredJob
 
 if TYPE_CHECKING:
@@ -94,6 +94,14 @@ class Fetched:
 
     facts: Mapping[str, ObjectFacts]
     absent: tuple[Pin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A component whose pinned generation was replaced by `generation`."""
+
+    component: Component
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +205,11 @@ class Ingest:
             return self._done(own, standing, {})
         with tempfile.TemporaryDirectory(prefix="gate-") as folder:
             fetched = self._fetch(own, Path(folder))
-            if isinstance(fetched, Gone):
+            if isinstance(fetched, Overwritten):
                 return self._overwritten(own, fetched)
             return self._publish(own, fetched, Path(folder))
 
-    def _fetch(self, own: Ownership, folder: Path) -> Fetched | Gone:
+    def _fetch(self, own: Ownership, folder: Path) -> Fetched | Overwritten:
         """Download what reading needs, or tell what has replaced a pinned object.
 
         Raises `SourceDeletedError` for a deleted component without which there
@@ -215,12 +223,18 @@ class Ingest:
             if extension not in READ_EXTENSIONS:
                 continue
             found = self.source.stat(revision.bundle.bucket, pin)
-            if isinstance(found, Gone):
-                if self._needed(revision, extension, found):
-                    return found
-                absent.append(pin)
-            else:
+            if isinstance(found, ObjectFacts):
                 facts[extension] = found
+            elif found.live:
+                component = Component(revision.bundle, pin.name, extension)
+                return Overwritten(component, found.live.generation)
+            elif extension in self.settings.required:
+                raise SourceDeletedError(
+                    f"generation {pin.generation} was deleted before it was read",
+                    where=f"gs://{revision.bundle.bucket}/{pin.name}",
+                )
+            else:
+                absent.append(pin)
         size_bytes = sum(fact.size_bytes for fact in facts.values())
         if size_bytes > self.settings.max_bundle_bytes:
             raise TooLargeError(
@@ -230,32 +244,17 @@ class Ingest:
             )
         for extension, fact in facts.items():
             own.beat()
-            gone = self.source.fetch(revision.bundle.bucket, fact, folder / f"layer{extension}")
-            if gone is not None:
+            path = folder / f"layer{extension}"
+            if self.source.fetch(revision.bundle.bucket, fact, path) is not None:
                 # Whatever vanished between the two calls is looked at afresh.
-                return self._fetch(own, folder) if gone.live is None else gone
+                return self._fetch(own, folder)
         return Fetched(facts, tuple(absent))
 
-    def _needed(self, revision: Revision, extension: str, gone: Gone) -> bool:
-        """Tell whether a vanished object ends the job as overwritten."""
-        if gone.live is not None:
-            return True
-        if extension in self.settings.required:
-            raise SourceDeletedError(
-                f"generation {gone.pin.generation} was deleted before it was read",
-                where=f"gs://{revision.bundle.bucket}/{gone.pin.name}",
-            )
-        return False
-
-    def _overwritten(self, own: Ownership, gone: Gone) -> Ending:
+    def _overwritten(self, own: Ownership, by: Overwritten) -> Ending:
         """Record the newer generation as if its event had come, and give way to it."""
-        bucket = own.job.revision.bundle.bucket
-        if gone.live is not None:
-            component = parse(bucket, gone.live.name)
-            if isinstance(component, Component):
-                self.store.record(Claim(component, gone.live.generation, "", self.new_token()))
+        self.store.record(Claim(by.component, by.generation, "", self.new_token()))
         return self._superseded(
-            own, f"generation {gone.pin.generation} of {gone.pin.name} was overwritten"
+            own, f"generation {by.generation} of {by.component.name} has replaced the pinned one"
         )
 
     def _publish(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:

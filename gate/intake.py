@@ -4,6 +4,12 @@ The order of steps is the protocol: record (claim and manifest in one
 transaction), read, decide, dispatch. A call that dies between any two of them
 is finished by the redelivery of its event, because a duplicate goes through
 the same steps and every write is conditional.
+
+The events of one bundle arrive together, and several may read it whole. Who then
+finds that another was recorded after it leaves the dispatch to that one, which
+reads no less. It cannot be lost: the last one recorded has none after it, and if
+it dies before it dispatches, it comes back as a duplicate, which leaves nothing
+to others.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from enum import Enum
 from gate import job, log, manifest
 from gate.errors import ConfigurationError, GateError
 from gate.events import ObjectFinalized
-from gate.identity import Pin
+from gate.identity import Pin, Revision
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
 from gate.names import Bundle, Component, Reason, parse
 from gate.settings import Settings
@@ -103,11 +109,19 @@ class Intake:
             receipt = self._follow(claim, revision_id)
             if receipt is not None:
                 return receipt
-        return self._decided(claim, recorded, recorded.manifest)
+        return self._decided(claim, recorded)
 
-    def _decided(self, claim: Claim, recorded: Recorded, known: Manifest) -> Receipt:
-        decision = self._decide(recorded, known)
+    def _decided(self, claim: Claim, recorded: Recorded) -> Receipt:
+        known = recorded.manifest
+        decision = manifest.decide(
+            known,
+            recorded.now,
+            required=self.settings.required,
+            settle=self.settings.retention.settle,
+        )
         if isinstance(decision, Dispatch):
+            if recorded.first and not recorded.latest:
+                return Receipt(Outcome.INCLUDED, "left to the event recorded after it", claim)
             return self._dispatch(claim, recorded)
         newest = known.components.get(claim.component.name, 0)
         done = known.dispatched.get(claim.component.extension, 0)
@@ -122,27 +136,13 @@ class Intake:
             return Receipt(Outcome.WAITING, _standing(decision), claim)
         return Receipt(Outcome.INCLUDED, _standing(decision), claim)
 
-    def _decide(self, recorded: Recorded, known: Manifest) -> Decision:
-        return manifest.decide(
-            known,
-            recorded.now,
-            required=self.settings.required,
-            settle=self.settings.retention.settle,
-        )
-
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
-        """Dispatch what is due, with the sidecars that are already in the bucket.
-
-        The listing may also show that a re-upload has begun; then the answer
-        is decided again, from more than the events have told so far.
-        """
+        """Dispatch what is due, with the sidecars that are already in the bucket."""
         known = recorded.manifest
         found = self._found(claim.component, known)
-        decision = self._decide(recorded, known.joined(found))
-        if not isinstance(decision, Dispatch):
-            return self._decided(claim, recorded, known.joined(found))
+        revision = Revision.of(known.bundle, known.joined(found).current())
         opened = job.opened(
-            decision.revision,
+            revision,
             dispatched_by=claim.id,
             token=claim.token,
             now=recorded.now,
@@ -152,15 +152,18 @@ class Intake:
         if work is None:
             return Receipt(
                 Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE,
-                f"revision {decision.revision.id} was dispatched by another event",
+                f"revision {revision.id} was dispatched by another event",
                 claim,
             )
         return Receipt(Outcome.DISPATCHED, f"revision {work.job.id}", claim, work)
 
     def _found(self, component: Component, known: Manifest) -> tuple[Pin, ...]:
-        """Return what the bucket holds of the bundle beyond what is known.
+        """Return the sidecars that the bucket holds beyond what is known.
 
-        A listing that fails costs nothing but a second revision later.
+        A required component that is newer than its event shows that a
+        re-upload has begun: it is left to its event, for taken along it would
+        tear the bundle. A listing that fails costs nothing but a second
+        revision later.
         """
         if component.bundle.archive:
             return ()
@@ -169,15 +172,19 @@ class Intake:
                 pin
                 for pin in self.siblings(component)
                 if pin.generation > known.components.get(pin.name, 0)
-                and self._component_of(component.bundle, pin)
+                and self._is_sidecar_of(component.bundle, pin)
             )
         except GateError as error:
             log.write("siblings not listed", severity="WARNING", detail=str(error))
             return ()
 
-    def _component_of(self, bundle: Bundle, pin: Pin) -> bool:
+    def _is_sidecar_of(self, bundle: Bundle, pin: Pin) -> bool:
         component = self._parsed(bundle.bucket, pin.name)
-        return isinstance(component, Component) and component.bundle == bundle
+        return (
+            isinstance(component, Component)
+            and component.bundle == bundle
+            and component.extension not in self.settings.required
+        )
 
     def _parsed(self, bucket: str, name: str) -> Component | Reason:
         return parse(
@@ -198,19 +205,13 @@ class Intake:
         claimed = job.claim(
             stored.job, token=claim.token, now=stored.now, limits=self.settings.limits
         )
-        match claimed:
-            case job.Ended():
-                return None
-            case job.Busy(until):
-                return Receipt(
-                    Outcome.IN_PROGRESS,
-                    f"revision {revision_id}, until {until.isoformat(timespec='seconds')}",
-                    claim,
-                )
-            case job.Claimed(taken):
-                outcome = Outcome.RESUMED
-            case job.Exhausted(taken):
-                outcome = Outcome.BURIED
+        if isinstance(claimed, job.Ended):
+            return None
+        if isinstance(claimed, job.Busy):
+            until = claimed.until.isoformat(timespec="seconds")
+            return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}, until {until}", claim)
+        taken = claimed.job
+        outcome = Outcome.RESUMED if isinstance(claimed, job.Claimed) else Outcome.BURIED
         work = self.store.replace(stored, taken)
         if work is None:
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}: just taken over", claim)

@@ -10,8 +10,10 @@ What follows from a manifest, once per extension the newest object is taken:
 
     a required extension is missing                    Waiting
     nothing was dispatched yet                         Dispatch, at once
-    nothing is newer than what was dispatched          Dispatched
+    no greater order than what was dispatched          Dispatched
     every required component is newer                  Dispatch, at once
+    none is: two revisions were dispatched, and        Dispatch of both joined,
+      neither held all of the other's sidecars           at once
     some component is newer: a late sidecar, one       Settling, until the
       file replaced, a re-upload that has just begun     uploads have rested;
                                                          then Dispatch
@@ -41,14 +43,17 @@ class Manifest:
     """Everything recorded of one bundle.
 
     `components` maps object name → generation, `dispatched` maps extension →
-    generation. `updated_at` is the store's own time of the last claim that
-    touched the manifest, `None` if there was none. `wake_at` is when the sweep
-    has to look at it again.
+    generation. `dispatched_order` is the greatest order of any dispatched
+    revision: the join of two revisions that were dispatched is a third one that
+    was not, and only the order tells. `updated_at` is the store's own time of
+    the last claim that touched the manifest, `None` if there was none.
+    `wake_at` is when the sweep has to look at it again.
     """
 
     bundle: Bundle
     components: Mapping[str, int] = field(default_factory=dict)
     dispatched: Mapping[str, int] = field(default_factory=dict)
+    dispatched_order: int = 0
     updated_at: datetime | None = None
     wake_at: datetime | None = None
     published: PublishedRevision | None = None
@@ -85,12 +90,8 @@ class Manifest:
         dispatched = dict(self.dispatched)
         for extension, generation in generations.items():
             dispatched[extension] = max(generation, dispatched.get(extension, 0))
-        return replace(self, dispatched=dispatched)
-
-    @property
-    def dispatched_order(self) -> int:
-        """Return the order of the newest dispatched revision, 0 if there is none."""
-        return sum(self.dispatched.values())
+        order = max(sum(generations.values()), self.dispatched_order)
+        return replace(self, dispatched=dispatched, dispatched_order=order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +144,14 @@ def decide(
     revision = Revision.of(bundle, current)
     if not manifest.dispatched:
         return Dispatch(revision)
+    if revision.order <= manifest.dispatched_order:
+        return Dispatched(revision)
     newer = {
         extension
         for extension, pin in current.items()
         if pin.generation > manifest.dispatched.get(extension, 0)
     }
-    if not newer:
-        return Dispatched(revision)
     until = (manifest.updated_at or now) + settle
-    if newer.issuperset(required) or now >= until:
+    if not newer or newer.issuperset(required) or now >= until:
         return Dispatch(revision)
     return Settling(revision, until)

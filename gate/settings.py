@@ -186,6 +186,7 @@ class _Loader:
                 "SETTLE_SECONDS",
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
+        topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
         source_bucket = self._text("SOURCE_BUCKET")
         source_prefix = self._text("SOURCE_PREFIX")
         if sink and source_bucket == sink.bucket and sink.output_prefix.startswith(source_prefix):
@@ -216,7 +217,7 @@ class _Loader:
             manifest_collection=names[1],
             job_collection=names[2],
             firestore_database=self._text("FIRESTORE_DATABASE"),
-            dead_letter_topic=self._checked("DEAD_LETTER_TOPIC", _topic, ""),
+            dead_letter_topic=topic,
             max_bundle_bytes=max_bytes,
             max_unpacked_bytes=max_unpacked,
             max_entries=max_entries,

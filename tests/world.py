@@ -38,6 +38,7 @@ from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import job_from, manifest_from
 from gate.store.memory import MemoryStore
+from gate.store.port import Claim
 
 BUCKET = "uploads"
 PARTS = (".shp", ".shx", ".dbf")
@@ -78,7 +79,7 @@ Action = Callable[[], object]
 class Faults:
     """What happens around the calls of ports.
 
-    `calls` lists them as they began: `store.record`, `sink.publish` … An action
+    `calls` lists them as they began: `store.record`, `store.read`, `sink.publish` … An action
     is planned for a call's number (from 0) or, once, for the next call of a
     name. It runs before the call takes effect, or after; `repeat` lets the
     call's answer get lost and its caller's client ask again. `watch` is called
@@ -97,9 +98,9 @@ class Faults:
         """Run `action` once the call has taken effect, before its answer arrives."""
         self._planned["after", call] = action
 
-    def repeat(self, call: int | str) -> None:
+    def repeat(self, call: int | str, meanwhile: Action = lambda: None) -> None:
         """Lose the answer of the call, and have it made again with the same arguments."""
-        self._planned["repeat", call] = lambda: None
+        self._planned["repeat", call] = meanwhile
 
     def clear(self) -> None:
         """Forget everything that is planned."""
@@ -139,7 +140,7 @@ def raising(error: BaseException) -> Action:
 class Watched:
     """Any port object, each of whose calls goes through `faults`."""
 
-    def __init__(self, label: str, port: object, faults: Faults) -> None:
+    def __init__(self, label: str, port: Any, faults: Faults) -> None:
         self._label, self._port, self._faults = label, port, faults
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -155,6 +156,15 @@ class Watched:
 
 def _whole(answer: Any) -> Any:
     return iter(list(answer)) if isinstance(answer, Iterator) else answer
+
+
+class Store(Watched):
+    """The store with the write and the read of `record` as two calls, as they are in Firestore."""
+
+    def record(self, claim: Claim) -> Any:
+        """Record the claim, then read what the store holds by then."""
+        self._faults.run("store.record", lambda: self._port.record(claim))
+        return self._faults.run("store.read", lambda: self._port.record(claim))
 
 
 class Letters:
@@ -258,7 +268,7 @@ class World:
         self.effects: list[Revision] = []
         self._seen: dict[str, Dataset] = {}
         self._numbers = count(1)
-        store: Any = Watched("store", self.store, self.faults)
+        store: Any = Store("store", self.store, self.faults)
         source: Any = Watched("source", self.source, self.faults)
         sink: Any = Watched("sink", self.sink, self.faults)
         self.letters: Any = Watched("letters", self.sent, self.faults)

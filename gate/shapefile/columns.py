@@ -75,6 +75,8 @@ def plan(
     used = {taken.casefold()}
     columns = []
     for descriptor, original in zip(descriptors, originals, strict=True):
+        if "\ufffd" in original:
+            findings.notice("undecodable_name", f"the name of the field {original} is not whole")
         name = original
         if name.casefold() in used:
             name = next(

@@ -139,7 +139,7 @@ def spelled(text: str) -> str | None:
     if match := re.fullmatch(r"(?:iso)?8859(\d{1,2})", squeezed):
         return _known(f"iso8859-{match[1]}")
     if match := re.fullmatch(r"(?:cp|ansi|oem|windows|win|ms|ibm|dos)?(\d{3,5})", squeezed):
-        return "utf-8" if match[1] == "65001" else _known(f"cp{match[1]}")
+        return _known(f"cp{match[1]}")
     return _known(_ALIASES.get(squeezed, text.strip()))
 
 

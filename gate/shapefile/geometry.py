@@ -21,7 +21,6 @@ from gate.shapefile.records import (
     MULTIPATCH,
     MULTIPOINTS,
     NULL,
-    POINTS,
     WITH_Z,
     Block,
 )
@@ -134,9 +133,7 @@ class Geometries:
 
 
 def _simple_type(kind: int) -> str:
-    """Return the type that an empty record of this kind takes."""
-    if kind in POINTS:
-        return "Point"
+    """Return the type that an empty record of this kind takes; a point has always one position."""
     if kind in MULTIPOINTS:
         return "MultiPoint"
     return "LineString" if kind in LINES else "Polygon"

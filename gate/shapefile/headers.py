@@ -61,8 +61,8 @@ def check(files: Files, findings: Findings) -> Structure:
     `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
     `CorruptError`, `UnsupportedError` or `TornBundleError`.
     """
-    kind, declared = _geometry_header(files, ".shp")
-    index_kind, index_bytes = _geometry_header(files, ".shx")
+    kind, declared = geometry_header(files.shp, files.where(".shp"))
+    index_kind, index_bytes = geometry_header(files.shx, files.where(".shx"))
     table = dbf.parse_table(files.dbf, files.where(".dbf"))
     entries = _entries(files, index_bytes, findings)
     _check_counts(files, table, entries)
@@ -80,16 +80,6 @@ def check(files: Files, findings: Findings) -> Structure:
         findings.notice("no_rows", "the layer has no rows")
     deleted = dbf.count_deleted(table, files.where(".dbf"))
     return Structure(files, records, table, deleted, several_parts)
-
-
-def _geometry_header(files: Files, extension: str) -> tuple[int, int]:
-    content = files.shp if extension == ".shp" else files.shx
-    where = files.where(extension)
-    beginning = (9994).to_bytes(4, "big")
-    if content.size < HEADER_BYTES and beginning.startswith(content[:4].tobytes()):
-        what = f"holds {content.size} bytes, fewer than its header"
-        raise EmptyComponentError(what, where=where)
-    return geometry_header(content, where)
 
 
 def _entries(files: Files, declared: int, findings: Findings) -> int:

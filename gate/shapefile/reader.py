@@ -45,6 +45,10 @@ GEOMETRY = "geometry"
 DRIVER = "ESRI Shapefile"
 BATCH_LIMIT_BYTES = 256 << 20
 
+# Every byte means something in it, so Fiona cannot stumble over a field name
+# that is cut inside a character, and the bytes can be had back.
+NEUTRAL_ENCODING = "ISO-8859-1"
+
 # The driver's own choice trusts the winding of rings; this one compares the
 # rings themselves, so that reversed shells and holes come out right.
 GDAL_OPTIONS = {"OGR_ORGANIZE_POLYGONS": "DEFAULT"}
@@ -254,7 +258,7 @@ def open_layer(folder: Path, *, name: str, options: ReadOptions = ReadOptions())
     planned = columns.plan(
         structure.table.descriptors, text.name, GEOMETRY, files.where(".dbf"), findings
     )
-    judgement, crs = _judge(structure, findings)
+    judgement, crs = _judge(structure, text.name, findings)
     layer = Layer(structure, judgement, crs, text, planned, findings, options.batch_bytes)
     try:
         yield layer
@@ -262,19 +266,22 @@ def open_layer(folder: Path, *, name: str, options: ReadOptions = ReadOptions())
         layer.close()
 
 
-def _judge(structure: Structure, findings: Findings) -> tuple[Judgement, LayerCrs]:
+def _judge(structure: Structure, text: str, findings: Findings) -> tuple[Judgement, LayerCrs]:
     """Record what Fiona says of the layer before any row is read."""
     files = structure.files
     where = files.where(".shp")
     log = GdalLog(where, findings)
     with _translated(where), _opened(files.folder, log) as (layer, judged), log.listening():
         schema = layer.schema
-        judgement = Judgement(schema["geometry"], len(layer), dict(schema["properties"]))
-        crs = layer_crs(files.sidecars.get(".prj"), judged, findings)
+        fields = {
+            name.encode(NEUTRAL_ENCODING).decode(text, "replace"): kind
+            for name, kind in schema["properties"].items()
+        }
+        judgement = Judgement(schema["geometry"], len(layer), fields)
     if judgement.rows != structure.rows:
         what = f"GDAL counts {judgement.rows} rows, the files hold {structure.rows}"
         raise CorruptError(what, where=where)
-    return judgement, crs
+    return judgement, layer_crs(files.sidecars.get(".prj"), judged, findings)
 
 
 @contextmanager
@@ -288,7 +295,11 @@ def _opened(
     """
     with log.listening():
         layer = fiona.open(
-            folder / f"{STEM}.shp", driver=DRIVER, enabled_drivers=[DRIVER], **filters
+            folder / f"{STEM}.shp",
+            driver=DRIVER,
+            enabled_drivers=[DRIVER],
+            encoding=NEUTRAL_ENCODING,
+            **filters,
         )
     with layer:
         try:

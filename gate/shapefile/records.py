@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gate.errors import CorruptError, NotAShapefileError, TruncatedError
+from gate.errors import CorruptError, EmptyComponentError, NotAShapefileError, TruncatedError
 from gate.shapefile import gather
 from gate.shapefile.files import Bytes, let_go
 from gate.shapefile.gather import Integers
 
+FILE_CODE = (9994).to_bytes(4, "big")
 HEADER_BYTES = 100
 BLOCK_ROWS = 1 << 16
 BLOCK_BYTES = 16 << 20
@@ -217,13 +218,14 @@ class Records:
 def geometry_header(content: Bytes, where: str) -> tuple[int, int]:
     """Return the shape type and the declared length in bytes of a .shp or .shx.
 
-    Raises `NotAShapefileError`, or `TruncatedError` if the header is not whole,
-    or `CorruptError` for a version or type that the format does not have.
+    Raises `NotAShapefileError`, or `EmptyComponentError` if the header is not
+    whole, or `CorruptError` for a version or type that the format does not have.
     """
-    if content.size < 4 or int(content[:4].view(">i4")[0]) != 9994:
+    if not FILE_CODE.startswith(content[:4].tobytes()):
         raise NotAShapefileError("does not begin with the file code 9994", where=where)
     if content.size < HEADER_BYTES:
-        raise TruncatedError(f"holds {content.size} bytes, fewer than its header", where=where)
+        what = f"holds {content.size} bytes, fewer than its header"
+        raise EmptyComponentError(what, where=where)
     words = int(content[24:28].view(">i4")[0])
     version, kind = content[28:36].view("<i4").tolist()
     if version != 1000:

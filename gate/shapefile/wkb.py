@@ -78,10 +78,7 @@ class Encoder:
         return encoded[0], arrived
 
     def empty(self, kind: str, *, has_z: bool) -> bytes:
-        """Return an empty geometry of `kind` (or of its multi type)."""
-        if kind == "Point":
-            nan = float("nan")
-            return self._point((nan,) * (3 if has_z else 2))
+        """Return an empty geometry of `kind` (or of its multi type), which is not `Point`."""
         kind = _MULTI.get(kind, kind) if self.multi else kind
         self._note(kind, has_z)
         return _HEAD.pack(1, _code(kind, has_z), 0)

@@ -60,6 +60,7 @@ def manifest_from(bundle: Bundle, document: Document) -> Manifest:
         bundle=bundle,
         components=dict(document.get("components", {})),
         dispatched=dict(document.get("dispatched", {})),
+        dispatched_order=document.get("dispatched_order", 0),
         updated_at=document.get("updated_at"),
         wake_at=document.get("wake_at"),
         published=published

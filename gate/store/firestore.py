@@ -141,6 +141,7 @@ class FirestoreStore:
             "components": {claim.component.name: firestore.Maximum(claim.generation)},
             "seen": firestore.ArrayUnion([claim.component.extension]),
             "updated_at": firestore.SERVER_TIMESTAMP,
+            "latest_token": claim.token,
             "wake_at": now + self._retention.settle,
             "expires_at": firestore.DELETE_FIELD,
         }
@@ -156,9 +157,11 @@ class FirestoreStore:
         stored = {} if created else found[claim_ref.id].to_dict()
         if stored is None:
             raise StoreBusyError("the claim was refused and is not there", where=claim.id)
+        document = manifest.to_dict() or {}
         return Recorded(
             first=created or stored.get("token") == claim.token,
-            manifest=manifest_from(bundle, manifest.to_dict() or {}),
+            latest=document.get("latest_token") == claim.token,
+            manifest=manifest_from(bundle, document),
             now=manifest.read_time,
             unended=unended_jobs(stored),
         )
@@ -172,6 +175,7 @@ class FirestoreStore:
                 extension: firestore.Maximum(generation)
                 for extension, generation in job.revision.generations.items()
             },
+            "dispatched_order": firestore.Maximum(job.revision.order),
             "expires_at": firestore.DELETE_FIELD,
         }
         if found:

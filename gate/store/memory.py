@@ -73,11 +73,13 @@ class MemoryStore:
                 self._merge(bundle, (claim.pin,), {})
                 document = self.manifests[bundle_id(bundle)]
                 document["updated_at"] = now
+                document["latest_token"] = claim.token
                 document["wake_at"] = now + self._retention.settle
                 document.pop("expires_at", None)
             stored = self.claims[claim.id]
             return Recorded(
                 first=first or stored.get("token") == claim.token,
+                latest=self._latest_token(bundle) == claim.token,
                 manifest=self._read_manifest(bundle),
                 now=now,
                 unended=unended_jobs(stored),
@@ -138,6 +140,9 @@ class MemoryStore:
             self._versions[key] = next(self._counter)
             return True
 
+    def _latest_token(self, bundle: Bundle) -> object:
+        return self.manifests.get(bundle_id(bundle), {}).get("latest_token")
+
     def _read_manifest(self, bundle: Bundle) -> Manifest:
         return manifest_from(bundle, self.manifests.get(bundle_id(bundle), {}))
 
@@ -147,6 +152,7 @@ class MemoryStore:
         merged = self._read_manifest(bundle).joined(pins).with_dispatched(dispatched)
         document["components"] = dict(merged.components)
         document["dispatched"] = dict(merged.dispatched)
+        document["dispatched_order"] = merged.dispatched_order
         document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
         self._versions[key] = next(self._counter)
 

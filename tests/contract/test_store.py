@@ -73,6 +73,24 @@ def test_a_record_reads_its_own_write(bench: StoreBench) -> None:
     assert recorded.manifest.updated_at <= recorded.now
 
 
+def test_only_the_last_claim_of_a_bundle_is_the_latest(bench: StoreBench) -> None:
+    """Design 4: a record that nothing has followed yet is told so; a duplicate is not."""
+    assert bench.record("in/roads.shp").latest
+    assert bench.record("in/roads.dbf").latest
+    assert bench.record("in/rivers.shp").latest
+    assert not bench.record("in/roads.shp").latest
+
+
+def test_of_many_claims_at_once_at_least_the_last_is_the_latest(bench: StoreBench) -> None:
+    """Design 4: however claims overtake each other, somebody reads that nobody came after."""
+    names = [f"in/roads{each}" for each in (".shp", ".shx", ".dbf", ".prj", ".cpg", ".qix")]
+    with ThreadPoolExecutor(len(names)) as threads:
+        recorded = list(threads.map(bench.record, names))
+    latest = [one for one in recorded if one.latest]
+    assert latest
+    assert max(len(one.manifest.components) for one in latest) == len(names)
+
+
 def test_an_older_generation_never_replaces_a_newer_one(bench: StoreBench) -> None:
     """Scenario C2: a late event for an older generation leaves the newer one standing."""
     bench.record("in/roads.shp", GENERATION + 1)

@@ -49,9 +49,9 @@ def _tools() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_stack(_tools: None) -> Iterator[Stack]:
+def shared_stack(_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Run one stack for all tests."""
-    with Stack(SETTINGS) as running:
+    with Stack(SETTINGS, folder=tmp_path_factory.mktemp("stack")) as running:
         yield running
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,12 +56,12 @@ def _lives(pid: int) -> bool:
 
 
 @contextmanager
-def up(environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Run `python -m gate local up`, and never leave it behind."""
+def up(logs: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run `python -m gate local up`, with its logs in a folder, and never leave it behind."""
     process = subprocess.Popen(
         UP,
         cwd=ROOT,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "TMPDIR": str(logs)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -90,9 +90,9 @@ class TestUp:
     """`python -m gate local up` as a person uses it."""
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_a_signal_ends_it_without_a_trace(self, number: int) -> None:
+    def test_a_signal_ends_it_without_a_trace(self, number: int, tmp_path: Path) -> None:
         """Ctrl-C or SIGTERM ends `up` with exit code 0, no traceback and no process left."""
-        with up() as process:
+        with up(tmp_path) as process:
             said = read_until(process, READY)
             pids = family(process.pid)
             process.send_signal(number)
@@ -103,9 +103,9 @@ class TestUp:
         exported = [line for line in said if line.startswith("  export ")]
         assert len(exported) == 6
 
-    def test_a_signal_during_the_start_ends_it_too(self) -> None:
+    def test_a_signal_during_the_start_ends_it_too(self, tmp_path: Path) -> None:
         """Ctrl-C while the emulators start leaves nothing, and nothing starts later."""
-        with up() as process:
+        with up(tmp_path) as process:
             read_until(process, "starting")
             while not family(process.pid):
                 pass
@@ -115,9 +115,9 @@ class TestUp:
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         assert running(pids) == set()
 
-    def test_a_child_that_dies_ends_all(self) -> None:
+    def test_a_child_that_dies_ends_all(self, tmp_path: Path) -> None:
         """When one part is killed, `up` says which in one line, ends the others, and fails."""
-        with up() as process:
+        with up(tmp_path) as process:
             read_until(process, READY)
             pids = family(process.pid)
             storage = next(pid for pid in pids if "fake-gcs-server" in _command(pid))

@@ -225,9 +225,9 @@ def test_other_types_are_ignored_without_a_call(world: World, change: str) -> No
     assert world.faults.calls == []
 
 
-def test_waiting_and_duplicate_events_make_one_call(world: World) -> None:
-    """A1: neither a waiting event nor its duplicate asks any port but the store, and that once."""
+def test_waiting_and_duplicate_events_write_and_read_once(world: World) -> None:
+    """A1: a waiting event and its duplicate make one write and one read of the store, no more."""
     event = world.upload("in/roads.shp")
     world.deliver(event)
     world.deliver(event)
-    assert world.faults.calls == ["store.record", "store.record"]
+    assert world.faults.calls == ["store.record", "store.read"] * 2

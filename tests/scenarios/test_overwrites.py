@@ -213,6 +213,75 @@ def test_each_upload_starts_the_rest_again(world: World) -> None:
     assert len(world.jobs) == 2
 
 
+def test_a_re_upload_that_the_listing_shows_is_not_torn(world: World) -> None:
+    """C7: a replaced file comes due just as the rest is uploaded: no job pins old beside new.
+
+    The bucket holds the new `.shp`; its event is still on its way.
+    """
+    ingested(world)
+    table = world.upload("in/roads.dbf", text(".dbf", "second"))
+    world.deliver(table)
+    world.clock.advance(30)
+    shape = world.upload("in/roads.shp", text(".shp", "second"))
+    assert world.deliver(table) is Answer.ACK
+    assert world.states == [State.DONE, State.SUPERSEDED]
+    index = world.upload("in/roads.shx", text(".shx", "second"))
+    world.settle(shape, index)
+    newest = {".shp": shape.generation, ".shx": index.generation, ".dbf": table.generation}
+    pinned = [job.revision.generations for job in world.jobs if job.state is State.DONE]
+    assert pinned[1:] == [newest]
+    assert world.rows("in/roads") == expected("second")
+    assert len(world.effects) == 2
+
+
+def test_a_duplicate_of_a_settling_bundle_is_acknowledged(world: World) -> None:
+    """C8: while one file settles, duplicates of the events of the others need not come back."""
+    first = world.upload_bundle("in/roads")
+    world.settle(*first)
+    world.deliver(world.upload("in/roads.dbf", text(".dbf", "second")))
+    assert world.deliver(first[0]) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("times", "outcome"), [(1, Outcome.INCLUDED), (2, Outcome.DUPLICATE)], ids=["first", "again"]
+)
+def test_two_events_that_see_a_bundle_whole_make_one_job(
+    world: World, times: int, outcome: Outcome
+) -> None:
+    """C1: of two events about to dispatch one revision one does, and the other has nothing left."""
+    shape, index, table = world.upload_bundle("in/roads")
+    world.settle(shape, index)
+    if times > 1:
+        world.faults.after("store.record", raising(Crash()))
+        world.deliver(table)
+    world.faults.before("store.dispatch", lambda: world.deliver(index))
+    assert world.deliver(table) is Answer.ACK
+    assert world.outcomes[-2:] == [Outcome.DISPATCHED, outcome]
+    assert len(world.jobs) == len(world.effects) == 1
+
+
+def test_of_events_that_read_a_whole_bundle_the_last_recorded_dispatches(world: World) -> None:
+    """C1: an event that reads more than was recorded with it leaves the dispatch to the later one.
+
+    The later one is killed before it gets there; its redelivery dispatches.
+    """
+    shape, index, table = world.upload_bundle("in/roads")
+    world.deliver(shape)
+
+    def later() -> None:
+        world.faults.after("store.record", raising(Crash()))
+        world.deliver(table)
+
+    world.faults.after("store.record", later)
+    assert world.deliver(index) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.INCLUDED
+    assert not world.jobs
+    assert world.deliver(table) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.DISPATCHED
+    assert world.rows("in/roads") == expected("first")
+
+
 def test_one_replaced_file_is_taken_once_the_uploads_have_rested(world: World) -> None:
     """C8: only the `.dbf` replaced: one job with it and the old others, once it rested."""
     ingested(world)
@@ -297,7 +366,6 @@ def test_an_archive_is_whole_on_arrival(world: World) -> None:
     assert world.manifest("in/roads").components == {}
 
 
-@pytest.mark.xfail(reason="the join of two revisions counts as dispatched, and never was")
 def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None:
     """C9: two events that each list only their own spelling end at both sidecars.
 

@@ -331,3 +331,26 @@ def test_a_busy_sink_after_the_swap_is_found_done(world: World, last: ObjectFina
     world.settle(last)
     assert [(job.state, job.attempts) for job in world.jobs] == [(State.DONE, 2)]
     assert len(world.reader.opened) == len(world.effects) == 1
+
+
+def test_a_job_that_ends_under_a_duplicates_eyes_is_a_duplicate(
+    world: World, last: ObjectFinalized
+) -> None:
+    """E1: a job that ends between the claim's word and the look at it leaves nothing to do."""
+    world.faults.after("store.dispatch", raising(Crash()))
+    world.deliver(last)
+    world.clock.advance(LEASE_SECONDS)
+    world.faults.before("store.job", lambda: world.deliver(last))
+    assert world.deliver(last) is Answer.ACK
+    assert world.outcomes[-2:] == [Outcome.RESUMED, Outcome.DUPLICATE]
+    assert len(world.effects) == 1
+
+
+def test_a_job_that_is_gone_is_not_followed(world: World, last: ObjectFinalized) -> None:
+    """E15: a duplicate whose job was removed finds its revision dispatched and is acknowledged."""
+    world.faults.after("store.dispatch", raising(Crash()))
+    world.deliver(last)
+    world.store.jobs.clear()
+    assert world.deliver(last) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.DUPLICATE
+    assert not world.jobs

@@ -90,6 +90,21 @@ def test_case_2_spellings_of_utf8_are_understood(cpg: str, tmp_path: Path) -> No
     assert (reading.report.encoding.name, reading.report.encoding.source) == ("utf-8", "cpg")
 
 
+def test_case_2_a_language_number_in_the_cpg_is_understood(tmp_path: Path) -> None:
+    """Case 2: `LDID/200` in a .cpg means what 200 means as a language byte."""
+    reading = read(column(TEXT, b"\xa3\xf3d\x9f", cpg="LDID/200"), tmp_path)
+    assert reading.column("T") == ["Łódź"]
+
+
+@pytest.mark.parametrize("cpg", ["", " \r\n", "\0"])
+def test_case_2_a_blank_cpg_says_nothing(cpg: str, tmp_path: Path) -> None:
+    """Case 2: a .cpg without a word is as good as none, and no fault."""
+    reading = read(column(TEXT, "é", cpg=cpg, language=0x03, text="cp1252"), tmp_path)
+    assert reading.column("T") == ["é"]
+    assert reading.report.encoding.source == "language_byte"
+    assert reading.notices == {}
+
+
 @pytest.mark.parametrize("cpg", ["klingon", "utf-16", "base64", "hex", "99999"])
 def test_case_2_an_unknown_cpg_is_a_notice(cpg: str, tmp_path: Path) -> None:
     """Case 2: an unknown spelling, or a codec no table can be in, is noted and never a crash."""
@@ -388,6 +403,8 @@ def test_a_cadastre_is_read_whole(tmp_path: Path) -> None:
     reading = read(parcels(rows=100), tmp_path)
     assert reading.report.rows.loaded == 100
     assert reading.column("PARCEL_ID") == list(range(1, 101))
+    types = [each.file_type for each in reading.report.fields]
+    assert types == ["N(10,0)", "C(24)", "N(14,2)", "D(8)", "L(1)"]
     assert all(shape.is_valid for shape in reading.geometries)
     holes = [len(part.interiors) for shape in reading.geometries for part in shape.geoms]
     assert sum(holes) == 5

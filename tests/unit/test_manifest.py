@@ -31,12 +31,14 @@ def manifest(
 ) -> Manifest:
     """Return a manifest by extension without dots."""
     assert updated is None or isinstance(updated, datetime)
-    return Manifest(
+    known = Manifest(
         BUNDLE,
         {f"in/roads.{key}": value for key, value in components.items()},
-        {f".{key}": value for key, value in (dispatched or {}).items()},
-        updated,
+        updated_at=updated,
     )
+    if dispatched is None:
+        return known
+    return known.with_dispatched({f".{key}": value for key, value in dispatched.items()})
 
 
 def verdict(known: Manifest, required: tuple[str, ...] = PRIMARY_EXTENSIONS) -> object:
@@ -167,8 +169,20 @@ def test_marks_of_dispatch_only_grow() -> None:
     known = manifest(WHOLE, {"shp": 5, "dbf": 1})
     marked = known.with_dispatched({".shp": 4, ".dbf": 2, ".shx": 1})
     assert marked.dispatched == {".shp": 5, ".dbf": 2, ".shx": 1}
-    assert marked.dispatched_order == 8
+    assert marked.dispatched_order == 7
+    assert known.with_dispatched({".shp": 4}).dispatched_order == 6
     assert Manifest(BUNDLE).dispatched_order == 0
+
+
+@pytest.mark.parametrize("updated", [NOW, RESTED, None])
+def test_the_join_of_two_dispatched_revisions_is_dispatched_too(updated: datetime | None) -> None:
+    """C9: two revisions, neither with all of the other's sidecars, call for the one with both."""
+    known = manifest({**WHOLE, "prj": 8, "cpg": 9}, {**WHOLE, "prj": 8}, updated)
+    both = known.with_dispatched(revision(**WHOLE, cpg=9).generations)
+    joined = revision(**WHOLE, prj=8, cpg=9)
+    assert both.dispatched == joined.generations
+    assert verdict(both) == Dispatch(joined)
+    assert verdict(both.with_dispatched(joined.generations)) == Dispatched(joined)
 
 
 def test_what_is_published_decides_nothing() -> None:

@@ -172,6 +172,7 @@ def test_declared_encodings_are_used(encoding: str, text: str, tmp_path: Path) -
     reading = read(bundle, tmp_path)
     assert reading.column(name) == [text]
     assert reading.table.schema.field(name).metadata == {b"original_name": name.encode()}
+    assert list(reading.report.judgement.fields) == [name]
 
 
 @pytest.mark.parametrize(
@@ -238,6 +239,21 @@ def test_a_foreign_type_is_text_and_noted(kind: str, width: int) -> None:
     decoded, findings = values_of(Field("X", kind, width), b"12")
     assert decoded == ["12"]
     assert [notice.code for notice in findings.notices()] == ["foreign_type"]
+
+
+def test_a_name_cut_inside_a_character_is_noted(tmp_path: Path) -> None:
+    """A field name of ten bytes that ends in half a character keeps its column, and is noted."""
+    bundle = layer([point(0, 0)], [Field("abcdefghiö".encode()[:10])], [("x",)])
+    reading = read(bundle, tmp_path)
+    assert reading.column("abcdefghi\ufffd") == ["x"]
+    assert reading.notices == {"undecodable_name": 1}
+
+
+def test_a_table_without_fields_is_geometry_alone(tmp_path: Path) -> None:
+    """A table may have no field at all: the rows are their geometries."""
+    reading = read(layer([point(0, 0), point(1, 1)], [], [(), ()]), tmp_path)
+    assert reading.table.schema.names == ["geometry"]
+    assert reading.table.num_rows == 2
 
 
 def test_no_rows_make_empty_columns(tmp_path: Path) -> None:

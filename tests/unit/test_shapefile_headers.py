@@ -107,6 +107,16 @@ def test_d8_a_header_alone_is_empty_where_the_others_have_rows(
     assert error.where == f"roads{extension}"
 
 
+@pytest.mark.parametrize(
+    ("extension", "size"), [(".shp", 99), (".shx", 2), (".dbf", 31), (".dbf", 6)]
+)
+def test_d8_less_than_a_header_is_empty(extension: str, size: int, tmp_path: Path) -> None:
+    """Scenario D8: a required component of fewer bytes than its header is refused by name."""
+    error = refusal(cut(points(), extension, size), tmp_path)
+    assert isinstance(error, EmptyComponentError)
+    assert error.where == f"roads{extension}"
+
+
 @pytest.mark.parametrize("content", [b'{"type": "FeatureCollection"}', b"<html>", b"PK\3\4"])
 @pytest.mark.parametrize("extension", [".shp", ".shx", ".dbf"])
 def test_another_format_under_the_name_is_refused(
@@ -219,10 +229,11 @@ def test_records_may_not_overlap_in_any_order(tmp_path: Path) -> None:
     assert "shares bytes" in str(error)
 
 
-def test_bytes_of_no_record_are_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [5, 40])
+def test_bytes_of_no_record_are_noted(count: int, tmp_path: Path) -> None:
     """Bytes after the last record that are no record are harmless, and noted."""
     bundle = points(2)
-    bundle[".shp"] += bytes(40)
+    bundle[".shp"] += bytes(count)
     assert checked(bundle, tmp_path)[1] == {"unused_bytes": 1, "declared_length": 1}
 
 

@@ -1,0 +1,70 @@
+"""What a cold start costs: no library of the job, and no client, before it is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate import settings
+from gate.dead_letters import LoggedDeadLetters
+from gate.wiring import Gate
+
+ROOT = Path(__file__).parents[2]
+LATE = ("fiona", "numpy", "pyarrow", "shapely", "google.cloud.storage", "google.cloud.pubsub_v1")
+
+SCRIPT = """
+import json, sys
+import main
+from gate.events import IgnoredType, Malformed
+
+before = sorted(vars(main.gate))
+main.received(IgnoredType("x"))
+main.received(Malformed("why", "raw", "e1"))
+print(json.dumps({"before": before, "after": sorted(vars(main.gate)), "loaded": list(sys.modules)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def start() -> dict[str, Any]:
+    """Return what a new process has loaded and built after importing the entry point.
+
+    It has also been given an event to ignore and a malformed one.
+    """
+    environment = {"PATH": os.environ["PATH"], "SINK": "gs://datasets/out", "PYTHONPATH": str(ROOT)}
+    finished = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("library", LATE)
+def test_nothing_of_a_job_is_imported_at_the_start(start: dict[str, Any], library: str) -> None:
+    """Issue 2, Speed: importing the entry point loads none of the libraries that a job needs."""
+    assert library not in start["loaded"]
+    assert "main" in start["loaded"]
+
+
+def test_no_client_is_built_at_the_start(start: dict[str, Any]) -> None:
+    """Issue 2, Speed: importing builds nothing, and events that need no store build none."""
+    assert start["before"] == ["settings"]
+    assert start["after"] == ["letters", "settings"]
+
+
+def test_without_a_topic_letters_need_no_client() -> None:
+    """G2: a deployment without a topic keeps its letters in the log and builds nothing for it."""
+    gate = Gate(settings.load({"SINK": "gs://datasets/out"}))
+    assert isinstance(gate.letters, LoggedDeadLetters)
+    assert gate.letters is gate.letters
+    assert "_firestore" not in vars(gate)

@@ -1,0 +1,95 @@
+"""Events of one bundle that overtake each other between their write and their read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from gate import settings
+from gate.events import ObjectFinalized
+from gate.intake import Intake, Outcome, Receipt
+from gate.store.memory import MemoryStore
+from gate.store.port import Claim, Recorded
+
+SETTINGS = settings.load({"SINK": "gs://datasets/layers"})
+WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
+
+
+class SlowReads(MemoryStore):
+    """A store in which other claims may be committed between a write and its read."""
+
+    def __init__(self) -> None:
+        super().__init__(SETTINGS.retention, lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        self.meanwhile: list[Claim] = []
+
+    def record(self, claim: Claim) -> Recorded:
+        """Record the claim, then those that are to overtake it, then read."""
+        own = super().record(claim)
+        for other in self.meanwhile:
+            super().record(other)
+        overtaken = bool(self.meanwhile)
+        self.meanwhile = []
+        return replace(
+            own,
+            latest=own.latest and not overtaken,
+            manifest=self._read_manifest(claim.component.bundle),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An intake over slow reads."""
+
+    store: SlowReads
+    intake: Intake
+
+    def deliver(self, name: str) -> Receipt:
+        """Deliver the event of an object."""
+        return self.intake(ObjectFinalized("uploads", name, 1, "event"))
+
+    def overtake_with(self, name: str) -> None:
+        """Let another delivery commit before the next one reads, and die before it decides."""
+        component = self.intake._parsed("uploads", name)
+        self.store.meanwhile.append(Claim(component, 1, "event", f"overtaker of {name}"))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Return a bundle of which one component is recorded."""
+    store, tokens = SlowReads(), count()
+    scene = Scene(store, Intake(store, SETTINGS, lambda _: (), lambda: f"token-{next(tokens)}"))
+    scene.deliver(WHOLE[0])
+    return scene
+
+
+def test_an_event_leaves_the_dispatch_to_the_one_recorded_after_it(scene: Scene) -> None:
+    """Design 4: of two events that read the whole bundle, the last recorded dispatches it."""
+    scene.overtake_with(WHOLE[2])
+    receipt = scene.deliver(WHOLE[1])
+    assert receipt.outcome is Outcome.INCLUDED
+    assert receipt.work is None
+    assert scene.store.jobs == {}
+
+
+def test_the_redelivery_of_the_last_one_recorded_dispatches(scene: Scene) -> None:
+    """Scenario A6: if the event that was left the dispatch died, its redelivery finishes it."""
+    scene.overtake_with(WHOLE[2])
+    scene.deliver(WHOLE[1])
+    assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
+    assert len(scene.store.jobs) == 1
+
+
+def test_a_duplicate_leaves_nothing_to_others(scene: Scene) -> None:
+    """Scenario A7: a duplicate dispatches what is due, though others were recorded after it."""
+    scene.overtake_with(WHOLE[2])
+    scene.deliver(WHOLE[1])
+    assert scene.deliver(WHOLE[0]).outcome is Outcome.DISPATCHED
+
+
+def test_an_event_that_nothing_overtook_dispatches(scene: Scene) -> None:
+    """Design 4: the last event to be recorded reads the whole bundle and dispatches it."""
+    scene.deliver(WHOLE[1])
+    assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED

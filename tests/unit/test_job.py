@@ -1,0 +1,248 @@
+"""The job: every legal move, every illegal one, and what a record may carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gate import job
+from gate.errors import ChecksumError, CorruptError, HeldError, StorageBusyError
+from gate.identity import Pin, Revision
+from gate.job import ENDED, FINISHED, MOVES, Busy, Claimed, Ended, Exhausted, Job, Limits, State
+from gate.names import Bundle
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND, MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
+LIMITS = Limits(lease=60 * SECOND, max_attempts=3, retry=10 * SECOND)
+REVISION = Revision.of(Bundle("uploads", "in/", "roads"), {".shp": Pin("in/roads.shp", 7)})
+ERROR = CorruptError("broken", where="roads.shp")
+
+
+def a_job(state: State = State.RUNNING, **changes: object) -> Job:
+    """Return a job that has been claimed twice."""
+    made = Job(
+        revision=REVISION,
+        state=state,
+        fence=2,
+        attempts=2,
+        token="holder",
+        dispatched_by="claim",
+        created_at=NOW - 100 * SECOND,
+        lease_expires_at=NOW + 5 * SECOND,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def claimed(of: Job, now: datetime = NOW) -> Claimed | Exhausted | Busy | Ended:
+    """Return what a claim at `now` is told."""
+    return job.claim(of, token="taker", now=now, limits=LIMITS)
+
+
+MOVERS: dict[State, Callable[[Job], Job]] = {
+    State.RUNNING: lambda one: job.renewed(one, now=NOW, limits=LIMITS),
+    State.FAILED: lambda one: job.failed(one, ERROR, now=NOW, limits=LIMITS),
+    State.DONE: lambda one: job.done(one, now=NOW, summary={}),
+    State.DEAD: lambda one: job.dead(one, ERROR, now=NOW),
+    State.SUPERSEDED: lambda one: job.superseded(one, now=NOW, why="newer"),
+    State.HELD: lambda one: job.held(one, ERROR, now=NOW),
+}
+
+
+@pytest.mark.parametrize("target", State)
+@pytest.mark.parametrize("source", State)
+def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> None:
+    """E4: every pair of states either moves as the table says, or raises and names both."""
+    if target in MOVES[source]:
+        assert MOVERS[target](a_job(source)).state is target
+    else:
+        with pytest.raises(ValueError, match=f"from {source.value} to {target.value}"):
+            MOVERS[target](a_job(source))
+
+
+def test_the_table_is_the_one_of_the_design() -> None:
+    """E4: a running job may go anywhere, a failed one be claimed or buried, no end be left."""
+    assert MOVES[State.RUNNING] == set(State)
+    assert MOVES[State.FAILED] == {State.RUNNING, State.DEAD}
+    assert all(not MOVES[state] for state in ENDED)
+    assert set(State) - {State.RUNNING, State.FAILED} == ENDED
+    assert ENDED - {State.HELD} == FINISHED
+    assert [state for state in State if a_job(state).ended] == [
+        state for state in State if state in ENDED
+    ]
+
+
+def test_a_dispatch_opens_a_job_that_its_creator_holds() -> None:
+    """E1: a new job runs, with fence and attempts at one, and its lease counted from now."""
+    opened = job.opened(REVISION, dispatched_by="claim", token="t", now=NOW, limits=LIMITS)
+    assert (opened.state, opened.fence, opened.attempts) == (State.RUNNING, 1, 1)
+    assert opened.lease_expires_at == NOW + LIMITS.lease
+    assert (opened.created_at, opened.token, opened.dispatched_by) == (NOW, "t", "claim")
+    assert opened.id == REVISION.id
+    assert opened.notified
+    assert not opened.ended
+
+
+@pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))
+def test_an_ended_job_is_not_claimed(state: State) -> None:
+    """E1: a claim of an ended job is told which end it was, however old its lease."""
+    assert claimed(a_job(state), NOW + 999 * SECOND) == Ended(state)
+
+
+def test_a_live_lease_is_respected_until_its_last_moment() -> None:
+    """E2: the holder is left alone while its lease lasts; at its end the job may be taken."""
+    held = a_job(lease_expires_at=NOW + MOMENT)
+    assert claimed(held) == Busy(NOW + MOMENT)
+    assert isinstance(claimed(held, NOW + MOMENT), Claimed)
+
+
+def test_a_take_over_raises_fence_and_attempts_and_remembers_why() -> None:
+    """E2: the new holder has fence + 1, attempts + 1, a whole lease, and the old one's story."""
+    stolen = claimed(a_job(lease_expires_at=NOW))
+    assert isinstance(stolen, Claimed)
+    assert (stolen.job.state, stolen.job.fence, stolen.job.attempts) == (State.RUNNING, 3, 3)
+    assert (stolen.job.token, stolen.job.lease_expires_at) == ("taker", NOW + LIMITS.lease)
+    [entry] = stolen.job.history
+    assert (entry.code, entry.fence, entry.attempt, entry.at) == ("lease_expired", 2, 2, NOW)
+
+
+def test_a_failed_job_rests_until_its_last_moment() -> None:
+    """G1: the pause of a failed job is respected to the end; then it is claimed without a note."""
+    resting = a_job(State.FAILED, lease_expires_at=NOW, next_attempt_at=NOW + MOMENT)
+    assert claimed(resting) == Busy(NOW + MOMENT)
+    taken = claimed(resting, NOW + MOMENT)
+    assert isinstance(taken, Claimed)
+    assert taken.job.next_attempt_at is None
+    assert taken.job.history == ()
+
+
+def test_the_lease_of_a_failed_job_holds_nobody_up() -> None:
+    """G1: a worker that has given up holds no lease, though its record still carries one."""
+    assert isinstance(claimed(a_job(State.FAILED)), Claimed)
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.FAILED])
+def test_without_attempts_left_a_claim_buries(state: State) -> None:
+    """G3: after the last attempt the next claim is dead without running, and is to be told."""
+    spent = a_job(state, attempts=3, lease_expires_at=NOW)
+    buried = claimed(spent)
+    assert isinstance(buried, Exhausted)
+    assert (buried.job.state, buried.job.fence, buried.job.attempts) == (State.DEAD, 3, 3)
+    assert (buried.job.token, buried.job.ended_at) == ("taker", NOW)
+    assert not buried.job.notified
+    codes = [entry.code for entry in buried.job.history]
+    expired = ["lease_expired"] if state is State.RUNNING else []
+    assert codes == [*expired, "attempts_exhausted"]
+    assert "3 attempts" in buried.job.history[-1].message
+    assert isinstance(claimed(replace(spent, attempts=2)), Claimed)
+
+
+def test_a_renewal_moves_the_lease_and_nothing_else() -> None:
+    """E2: a heartbeat counts the lease from now; fence, attempts and token stay."""
+    before = a_job()
+    after = job.renewed(before, now=NOW, limits=LIMITS)
+    assert after == replace(before, lease_expires_at=NOW + LIMITS.lease)
+
+
+def test_an_end_carries_its_time_and_what_is_known() -> None:
+    """G2: done has a summary; dead and held are to be told; superseded is not."""
+    done = job.done(a_job(), now=NOW, summary={"rows": 3})
+    assert (done.ended_at, done.summary, done.notified, done.history) == (
+        NOW,
+        {"rows": 3},
+        True,
+        (),
+    )
+    dead = job.dead(a_job(next_attempt_at=NOW), ERROR, now=NOW)
+    assert (dead.ended_at, dead.next_attempt_at, dead.notified) == (NOW, None, False)
+    held = job.held(a_job(), HeldError("no CRS"), now=NOW)
+    assert (held.ended_at, held.notified, held.history[-1].code) == (NOW, False, "held")
+    superseded = job.superseded(a_job(), now=NOW, why="a newer one")
+    assert (superseded.ended_at, superseded.notified) == (NOW, True)
+    assert superseded.history[-1].message == "a newer one"
+    assert job.notified(dead) == replace(dead, notified=True)
+
+
+def test_a_failure_is_due_again_after_its_pause() -> None:
+    """G1: a failure notes its code, keeps the attempts and says when it is due."""
+    failed = job.failed(a_job(), StorageBusyError("503"), now=NOW, limits=LIMITS)
+    assert (failed.state, failed.attempts, failed.ended_at) == (State.FAILED, 2, None)
+    assert failed.next_attempt_at == NOW + 20 * SECOND
+    assert failed.history[-1].code == "storage_busy"
+    assert failed.notified
+
+
+def test_a_failure_of_the_last_attempt_is_dead() -> None:
+    """G1, D5: the last attempt's failure ends the job under its own code."""
+    error = ChecksumError("crc32c differs")
+    dead = job.failed(a_job(attempts=3), error, now=NOW, limits=LIMITS)
+    assert (dead.state, dead.history[-1].code, dead.notified) == (State.DEAD, "checksum", False)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "seconds"),
+    [(1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (8, 600), (17, 600), (10_000, 600)],
+)
+def test_pauses_double_up_to_a_bound(attempts: int, seconds: int) -> None:
+    """G1: pauses double from the first and stop at ten minutes, however many there were."""
+    assert LIMITS.wait_after(attempts) == timedelta(seconds=seconds)
+
+
+def test_no_pause_stays_no_pause() -> None:
+    """G1: with a pause of nothing every attempt is due at once."""
+    assert replace(LIMITS, retry=timedelta(0)).wait_after(5) == timedelta(0)
+
+
+def test_history_is_bounded_and_keeps_the_newest() -> None:
+    """F11: twenty entries are kept, the latest ones, so a record cannot grow without end."""
+    lived = a_job()
+    for attempt in range(1, 31):
+        failed = job.failed(
+            replace(lived, state=State.RUNNING, attempts=attempt),
+            StorageBusyError(f"number {attempt}"),
+            now=NOW,
+            limits=replace(LIMITS, max_attempts=99),
+        )
+        lived = failed
+    assert [entry.attempt for entry in lived.history] == list(range(11, 31))
+
+
+def test_a_message_is_cut_to_what_a_record_should_carry() -> None:
+    """G10, F11: a long message keeps its beginning and says how long it was."""
+    assert job.bounded("x" * 2000) == "x" * 2000
+    cut = job.bounded("x" * 2001)
+    assert cut == "x" * 2000 + "… (2001 characters)"
+    dead = job.dead(a_job(), CorruptError("y" * 1_000_000), now=NOW)
+    assert len(dead.history[-1].message) < 2050
+
+
+@pytest.mark.parametrize(
+    ("message", "scrubbed"),
+    [
+        ("postgresql://gate:hunter2@db/gis", "postgresql://***@db/gis"),
+        ("https://:hunter2@host/x", "https://***@host/x"),
+        ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer ***"),
+        ("basic dXNlcjpodW50ZXIy", "basic ***"),
+        ("password=hunter2 next", "password=*** next"),
+        ("PWD: hunter2", "PWD: ***"),
+        ("api-key = hunter2", "api-key = ***"),
+        ("api_key=hunter2&x=1", "api_key=***"),
+        ("token=hunter2 secret: hunter2", "token=*** secret: ***"),
+        ("https://storage.example/in/roads.shp", "https://storage.example/in/roads.shp"),
+        ("the bearer of news", "the bearer of news"),
+        ("tokens are counted", "tokens are counted"),
+    ],
+)
+def test_secrets_do_not_reach_a_record(message: str, scrubbed: str) -> None:
+    """G10: credentials in URIs, bearer tokens and secret values are masked, other text is kept."""
+    assert job.bounded(message) == scrubbed
+    dead = job.dead(a_job(), CorruptError(message), now=NOW)
+    assert "hunter2" not in dead.history[-1].message
+
+
+def test_a_secret_at_the_cut_is_masked_first() -> None:
+    """G10: masking comes before cutting, so half a secret cannot survive at the end."""
+    message = "x" * 1995 + " password=hunter2"
+    assert "hunter" not in job.bounded(message)

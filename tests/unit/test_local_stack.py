@@ -1,0 +1,61 @@
+"""What a stack tells its clients, before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate import settings
+from gate.local.processes import ChildError
+from gate.local.stack import MAIN, Stack
+
+
+def test_the_environment_is_one_that_the_function_accepts(tmp_path: Path) -> None:
+    """The function's settings load from it, and every service is on loopback at its own port."""
+    stack = Stack(folder=tmp_path)
+    loaded = settings.load(stack.environment)
+    assert str(loaded.sink) == "gs://datasets/layers/"
+    assert loaded.dead_letter_topic == "projects/gate-local/topics/dead-letters"
+    hosts = [value for name, value in stack.environment.items() if name.endswith("_HOST")]
+    places = {host.removeprefix("http://") for host in hosts} | {stack.addresses.function}
+    assert len(places) == 4
+    assert all(place.startswith("127.0.0.1:") for place in places)
+
+
+@pytest.mark.parametrize("proxy", ["http_proxy", "HTTPS_PROXY"])
+def test_loopback_is_kept_from_a_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Where a proxy is set, clients are told not to use it for the stack."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert "NO_PROXY" not in Stack(folder=tmp_path).environment
+    monkeypatch.setenv(proxy, "http://proxy.invalid")
+    assert Stack(folder=tmp_path).environment["NO_PROXY"] == "127.0.0.1"
+
+
+def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
+    """Asking for topics too early, or leaving without having entered, is harmless and said."""
+    stack = Stack(folder=tmp_path)
+    with pytest.raises(RuntimeError, match="does not run"):
+        _ = stack.topics
+    stack.close()
+    assert stack.pids == {}
+    assert stack.ended() is None
+
+
+def test_nothing_starts_once_the_stack_ends(tmp_path: Path) -> None:
+    """A part whose start was under way when the stack was ended is not started after all."""
+    stack = Stack(folder=tmp_path)
+    stack.close()
+    with pytest.raises(ChildError, match="function: not started"):
+        stack.restart_function()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_function_is_the_deployed_one() -> None:
+    """The file that is run locally is the one that is deployed."""
+    assert Path(__file__).parents[2] / "main.py" == MAIN
+    assert MAIN.exists()

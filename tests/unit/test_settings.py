@@ -1,0 +1,289 @@
+"""Settings: defaults, every problem at once, and the rules between variables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gate.errors import ConfigurationError
+from gate.settings import VARIABLES, SettingsError, load
+from gate.sinks.address import SinkAddress
+
+LEAST = {"SINK": "gs://datasets/out"}
+
+
+def problems(**environment: str) -> tuple[str, ...]:
+    """Return what is wrong with an environment; fails if nothing is."""
+    with pytest.raises(SettingsError) as caught:
+        load({**LEAST, **environment})
+    return caught.value.problems
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    """Case 54: only the sink has to be set; everything else has the design's default."""
+    settings = load(LEAST)
+    assert settings.sink == SinkAddress("datasets", "out")
+    assert settings.required == (".shp", ".shx", ".dbf")
+    assert (settings.source_bucket, settings.source_prefix) == ("", "")
+    assert settings.retention.settle == timedelta(seconds=30)
+    assert settings.retention.claims == timedelta(days=7)
+    assert settings.retention.manifests == timedelta(days=1)
+    assert settings.limits.lease == timedelta(seconds=60)
+    assert settings.limits.max_attempts == 5
+    assert settings.limits.retry == timedelta(seconds=10)
+    assert settings.limits.retry_most == timedelta(minutes=10)
+    assert (settings.claim_collection, settings.manifest_collection, settings.job_collection) == (
+        "claims",
+        "manifests",
+        "jobs",
+    )
+    assert settings.firestore_database == "(default)"
+    assert settings.dead_letter_topic == ""
+    assert settings.max_bundle_bytes == 256 * 1024**2
+
+
+def test_every_variable_is_read() -> None:
+    """Case 54: each variable reaches the field that is named for it."""
+    settings = load(
+        {
+            "SINK": "gs://datasets/out?keep=2",
+            "SOURCE_BUCKET": "uploads",
+            "SOURCE_PREFIX": "in/",
+            "REQUIRED_EXTS": " .SHP, .prj ,",
+            "SETTLE_SECONDS": "1",
+            "DEDUP_TTL_SECONDS": "86401",
+            "MANIFEST_TTL_SECONDS": "3",
+            "CLAIM_COLLECTION": "c",
+            "MANIFEST_COLLECTION": "m",
+            "JOB_COLLECTION": "j",
+            "FIRESTORE_DATABASE": "gate",
+            "DEAD_LETTER_TOPIC": "projects/p/topics/t",
+            "MAX_ATTEMPTS": "6",
+            "LEASE_SECONDS": "7",
+            "RETRY_SECONDS": "0",
+            "MAX_BUNDLE_BYTES": "9",
+        }
+    )
+    assert settings.sink.keep == 2
+    assert (settings.source_bucket, settings.source_prefix) == ("uploads", "in/")
+    assert settings.required == (".shp", ".prj")
+    retention, limits = settings.retention, settings.limits
+    assert (retention.settle, retention.claims, retention.manifests) == tuple(
+        timedelta(seconds=seconds) for seconds in (1, 86401, 3)
+    )
+    assert (limits.max_attempts, limits.lease, limits.retry) == (
+        6,
+        timedelta(seconds=7),
+        timedelta(0),
+    )
+    assert (settings.claim_collection, settings.manifest_collection, settings.job_collection) == (
+        "c",
+        "m",
+        "j",
+    )
+    assert settings.firestore_database == "gate"
+    assert settings.dead_letter_topic == "projects/p/topics/t"
+    assert settings.max_bundle_bytes == 9
+
+
+def test_the_list_of_variables_is_whole() -> None:
+    """Case 54: the variables that are documented are those that are read, each once."""
+
+    class Recorder(dict[str, str]):
+        def get(self, key: str, default: str = "") -> str:  # type: ignore[override]
+            asked.add(key)
+            return super().get(key, default)
+
+    asked: set[str] = set()
+    load(Recorder(LEAST))
+    names = [variable.name for variable in VARIABLES]
+    assert asked == set(names)
+    assert len(names) == len(asked)
+    assert all(variable.meaning for variable in VARIABLES)
+
+
+def test_blank_is_unset_and_the_rest_is_not_ours() -> None:
+    """Case 54: blank values mean the default, and unknown variables are left alone."""
+    assert load({**LEAST, "SETTLE_SECONDS": "  ", "JOB_COLLECTION": "", "PORT": "x"}) == load(LEAST)
+    assert load({"SINK": "  gs://datasets/out\n"}) == load(LEAST)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Case 64: a deployment is told everything that is wrong with it in one message."""
+    broken = {
+        "SINK": "s3://x",
+        "REQUIRED_EXTS": ".dbf",
+        "SETTLE_SECONDS": "soon",
+        "DEDUP_TTL_SECONDS": "60",
+        "MANIFEST_TTL_SECONDS": "-1",
+        "MAX_ATTEMPTS": "0",
+        "LEASE_SECONDS": "0",
+        "RETRY_SECONDS": "1.5",
+        "MAX_BUNDLE_BYTES": "256MB",
+        "JOB_COLLECTION": "a/b",
+        "DEAD_LETTER_TOPIC": "topics/t",
+    }
+    with pytest.raises(SettingsError) as caught:
+        load(broken)
+    assert {problem.partition(":")[0] for problem in caught.value.problems} == set(broken)
+    message = str(caught.value)
+    assert message.startswith("settings: 11 problems in the environment:\n  - ")
+    assert all(f"\n  - {problem}" in message for problem in caught.value.problems)
+    assert message.endswith("; correct the environment and deploy again")
+    assert isinstance(caught.value, ConfigurationError)
+
+
+def test_one_problem_is_one_problem() -> None:
+    """Case 64: the message counts in words that a person would use."""
+    with pytest.raises(SettingsError, match="1 problem in the environment"):
+        load({})
+
+
+@pytest.mark.parametrize("variable", ["SINK", "OTHER"])
+def test_a_missing_sink_is_told_with_its_cure(variable: str) -> None:
+    """Case 64: without a sink nothing starts, and the form it has is told."""
+    with pytest.raises(SettingsError) as caught:
+        load({variable: " "})
+    assert caught.value.problems == ("SINK: is not set; set it to gs://BUCKET/PREFIX",)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "SETTLE_SECONDS",
+        "DEDUP_TTL_SECONDS",
+        "MANIFEST_TTL_SECONDS",
+        "MAX_ATTEMPTS",
+        "LEASE_SECONDS",
+        "RETRY_SECONDS",
+        "MAX_BUNDLE_BYTES",
+    ],
+)
+@pytest.mark.parametrize("text", ["x", "-1", "1.5", "1e3", "\u0661", "9" * 16, "1_0", "+1"])
+def test_numbers_are_whole_and_plain(variable: str, text: str) -> None:
+    """Case 64: words, signs, fractions, foreign digits and absurd lengths are refused."""
+    assert [problem for problem in problems(**{variable: text}) if problem.startswith(variable)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "least"),
+    [
+        ("SETTLE_SECONDS", 0),
+        ("MANIFEST_TTL_SECONDS", 1),
+        ("MAX_ATTEMPTS", 1),
+        ("LEASE_SECONDS", 1),
+        ("RETRY_SECONDS", 0),
+        ("MAX_BUNDLE_BYTES", 1),
+    ],
+)
+def test_numbers_have_a_least_value(variable: str, least: int) -> None:
+    """Case 64: each number may be its least value, and nothing below."""
+    settle = {} if variable == "SETTLE_SECONDS" else {"SETTLE_SECONDS": "0"}
+    assert load({**LEAST, **settle, variable: str(least)})
+    if least:
+        assert problems(**settle, **{variable: str(least - 1)}) == (
+            f"{variable}: '{least - 1}' is no whole number of at least {least}",
+        )
+
+
+def test_claims_must_outlive_the_redelivery_window() -> None:
+    """Case 54: a dedup TTL of one day is refused, a second more is not."""
+    assert "not longer than the redelivery window" in problems(DEDUP_TTL_SECONDS="86400")[0]
+    assert load({**LEAST, "DEDUP_TTL_SECONDS": "86401"})
+
+
+def test_settling_must_end_before_a_manifest_may_expire() -> None:
+    """Case 54: a rest as long as the manifest's life is refused; a moment less is fine."""
+    assert problems(SETTLE_SECONDS="60", MANIFEST_TTL_SECONDS="60") == (
+        "SETTLE_SECONDS: 60 is not shorter than MANIFEST_TTL_SECONDS=60",
+    )
+    assert load({**LEAST, "SETTLE_SECONDS": "59", "MANIFEST_TTL_SECONDS": "60"})
+
+
+@pytest.mark.parametrize("variable", ["CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION"])
+@pytest.mark.parametrize("name", ["a/b", ".", "..", "__x__"])
+def test_collections_have_names_that_firestore_takes(variable: str, name: str) -> None:
+    """Case 50: a slash, dots alone and double underscores are no collection."""
+    assert problems(**{variable: name})[0].startswith(f"{variable}: ")
+
+
+@pytest.mark.parametrize("name", ["__x", "x__", "a.b"])
+def test_other_names_of_collections_are_taken(name: str) -> None:
+    """Case 50: underscores at one end and dots between letters are allowed."""
+    assert load({**LEAST, "JOB_COLLECTION": name}).job_collection == name
+
+
+def test_the_three_collections_are_three() -> None:
+    """A5: claims, manifests and jobs cannot share a collection, by default name or by setting."""
+    assert problems(JOB_COLLECTION="claims") == (
+        "CLAIM_COLLECTION: the three collections must have three names",
+    )
+    assert problems(CLAIM_COLLECTION="x", MANIFEST_COLLECTION="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (".shp,.tif", ".tif is unknown"),
+        (".shp,.zip", ".zip is unknown"),
+        ("shp", "shp is unknown"),
+        (".dbf,.shx", ".shp must be among them"),
+        (",", ".shp must be among them"),
+    ],
+)
+def test_required_extensions_are_known_and_hold_the_shapes(text: str, why: str) -> None:
+    """B7: an extension nobody knows, or no `.shp`, is refused."""
+    assert why in problems(REQUIRED_EXTS=text)[0]
+
+
+@pytest.mark.parametrize(
+    "topic", ["a/b", "projects/p/topics/", "projects//topics/t", "projects/p/topics/t/x", "/"]
+)
+def test_a_topic_is_a_name_or_a_whole_path(topic: str) -> None:
+    """G2: half a path is refused, since letters would go nowhere."""
+    assert "is no topic" in problems(DEAD_LETTER_TOPIC=topic)[0]
+
+
+@pytest.mark.parametrize("topic", ["letters", "projects/p/topics/t"])
+def test_both_forms_of_a_topic_are_taken(topic: str) -> None:
+    """G2: a name in the function's own project, or the path of any."""
+    assert load({**LEAST, "DEAD_LETTER_TOPIC": topic}).dead_letter_topic == topic
+
+
+@pytest.mark.parametrize(
+    ("sink", "source", "prefix", "refused"),
+    [
+        ("gs://uploads/out", "uploads", "", True),
+        ("gs://uploads", "uploads", "", True),
+        ("gs://uploads/in/out", "uploads", "in/", True),
+        ("gs://uploads/in", "uploads", "in/", True),
+        ("gs://uploads/out", "uploads", "in/", False),
+        ("gs://datasets/out", "uploads", "", False),
+        ("gs://datasets", "uploads", "", False),
+        ("gs://uploads/out", "", "", False),
+    ],
+)
+def test_output_inside_what_triggers_us_is_refused(
+    sink: str, source: str, prefix: str, refused: bool
+) -> None:
+    """B8, case 43: a sink inside the source prefix of the source bucket does not start."""
+    environment = {"SINK": sink, "SOURCE_BUCKET": source, "SOURCE_PREFIX": prefix}
+    if refused:
+        assert "which triggers us" in problems(**environment)[0]
+    else:
+        assert load(environment)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "prefix"), [("uploads", "out/"), ("datasets", None), ("upload", None)]
+)
+def test_the_output_prefix_is_known_of_its_own_bucket_only(bucket: str, prefix: str | None) -> None:
+    """B8: the guard stands in the bucket that the sink writes to, and in no other."""
+    settings = load({"SINK": "gs://uploads/out", "SOURCE_PREFIX": "in/"})
+    assert settings.output_prefix(bucket) == prefix
+
+
+def test_the_guard_of_a_whole_bucket_is_not_none() -> None:
+    """B8: a sink without a prefix guards its whole bucket."""
+    assert load({"SINK": "gs://uploads"}).output_prefix("uploads") == ""
