@@ -246,6 +246,51 @@ class AttemptsExhaustedError(BundleError):
     cure = "see the history; raise the function's memory or timeout if it was killed, then redrive"
 
 
+# --- a fact is missing -------------------------------------------------------
+
+
+class MissingCrsError(HeldError):
+    """The layer has no `.prj`, and the deployment takes no layer without a CRS."""
+
+    code = "missing_crs"
+    cure = "upload the .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+
+
+class UnreadableCrsError(HeldError):
+    """The `.prj` is no CRS that PROJ knows, and the deployment takes no layer without one."""
+
+    code = "unreadable_crs"
+    cure = "upload a sound .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+
+
+class OutsideCrsError(HeldError):
+    """Coordinates lie outside the domain of the CRS that was assumed for want of a `.prj`."""
+
+    code = "outside_crs"
+    cure = "upload the .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+
+
+class NoTransformationError(HeldError):
+    """PROJ knows no way of stated accuracy from the CRS of the layer to `TARGET_CRS`."""
+
+    code = "no_transformation"
+    cure = "set the metadata crs=EPSG:NUMBER on one of the objects, if the .prj is wrong"
+
+
+class UnknownOverrideError(HeldError):
+    """The metadata of an object names an encoding, a CRS or a layer that does not exist."""
+
+    code = "unknown_override"
+    cure = "correct the metadata of the object and deliver its event again"
+
+
+class ConflictingOverridesError(HeldError):
+    """The metadata of two components of one bundle contradict each other."""
+
+    code = "conflicting_overrides"
+    cure = "remove the metadata from one of the two, or make them equal"
+
+
 # --- the event --------------------------------------------------------------
 
 

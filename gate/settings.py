@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
+from gate import policies
 from gate.errors import ConfigurationError, GateError
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
+from gate.policies import MissingCrs, Policies, RowPolicy
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
 from gate.store.port import Retention
@@ -101,6 +103,36 @@ VARIABLES = (
         "40000",
         "The most entries that one archive may list, those of the archives inside it included.",
     ),
+    Variable(
+        "MISSING_CRS",
+        "accept",
+        "What becomes of a layer without a readable CRS: `accept` publishes it without one, so"
+        " that a `.prj` that comes late finds its dataset there and makes a second revision;"
+        " `hold` waits for a `.prj` or an override; `EPSG:NUMBER` is assumed, and the layer is held"
+        " if its coordinates lie outside that CRS.",
+    ),
+    Variable(
+        "TARGET_CRS",
+        "",
+        "The CRS, as `EPSG:NUMBER`, that every layer is transformed into, x first. Empty:"
+        " coordinates stay as they are. With it, `MISSING_CRS` must not be `accept`.",
+    ),
+    Variable(
+        "NULL_GEOMETRY",
+        "keep",
+        "What becomes of a row whose shape is null: `keep` loads it without geometry, `skip`"
+        " leaves it out and counts it, `reject` also lists it with its row number.",
+    ),
+    Variable(
+        "EMPTY_GEOMETRY",
+        "keep",
+        "The same for a shape without positions, and for a point whose x and y are both NaN.",
+    ),
+    Variable(
+        "NAN_COORDINATES",
+        "keep",
+        "The same for a shape with positions whose x or y is NaN or infinite.",
+    ),
 )
 
 _DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
@@ -124,6 +156,7 @@ class Settings:
     max_bundle_bytes: int
     max_unpacked_bytes: int
     max_entries: int
+    policies: Policies
 
     def output_prefix(self, bucket: str) -> str | None:
         """Return the prefix under which the sink writes inside `bucket`, `None` if it does not."""
@@ -187,6 +220,7 @@ class _Loader:
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
+        rows = self._policies()
         source_bucket = self._text("SOURCE_BUCKET")
         source_prefix = self._text("SOURCE_PREFIX")
         if sink and source_bucket == sink.bucket and sink.output_prefix.startswith(source_prefix):
@@ -221,7 +255,28 @@ class _Loader:
             max_bundle_bytes=max_bytes,
             max_unpacked_bytes=max_unpacked,
             max_entries=max_entries,
+            policies=rows,
         )
+
+    def _policies(self) -> Policies:
+        accept: MissingCrs | str = MissingCrs.ACCEPT
+        stated = Policies(
+            missing_crs=self._checked("MISSING_CRS", policies.missing_crs, accept),
+            target_crs=self._checked("TARGET_CRS", policies.target_crs, ""),
+            null_geometry=self._row_policy("NULL_GEOMETRY"),
+            empty_geometry=self._row_policy("EMPTY_GEOMETRY"),
+            nan_coordinates=self._row_policy("NAN_COORDINATES"),
+        )
+        if stated.target_crs and stated.missing_crs is MissingCrs.ACCEPT:
+            self._problem(
+                "TARGET_CRS",
+                "a layer without a CRS cannot be transformed; set MISSING_CRS to hold or"
+                " EPSG:NUMBER too",
+            )
+        return stated
+
+    def _row_policy(self, variable: str) -> RowPolicy:
+        return self._checked(variable, policies.row_policy, RowPolicy.KEEP)
 
     def _sink(self) -> SinkAddress | None:
         if not self._text("SINK"):

@@ -16,7 +16,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-CORE = ("gate.errors", "gate.identity", "gate.job", "gate.manifest", "gate.names")
+CORE = (
+    "gate.errors",
+    "gate.identity",
+    "gate.job",
+    "gate.manifest",
+    "gate.names",
+    "gate.overrides",
+    "gate.policies",
+)
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
 USE_CASES = ("gate.intake", "gate.ingest", "gate.ownership")
@@ -29,6 +37,8 @@ MAY_IMPORT = (
     ("gate.identity", CORE),
     ("gate.job", CORE),
     ("gate.manifest", CORE),
+    ("gate.overrides", ("gate.errors",)),
+    ("gate.policies", ()),
     ("gate.events", CORE),
     ("gate.log", CORE),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),

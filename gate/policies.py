@@ -1,0 +1,85 @@
+"""What the deployment decides about rows and CRSs that are not as one would wish.
+
+Pure values: settings check and carry them, the reader acts on them, and the
+report counts what they led to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+_AUTHORITY = re.compile(r"\s*EPSG\s*:{1,2}\s*([1-9]\d{3,5})\s*", re.ASCII | re.IGNORECASE)
+
+
+class RowPolicy(Enum):
+    """What becomes of a row whose geometry is of a certain kind.
+
+    Either way the rows are counted. A row that is left out is a rejected row:
+    the count of `SKIP` says that they were expected, and the list of rejected
+    rows has those of `REJECT` only.
+    """
+
+    KEEP = "keep"
+    SKIP = "skip"
+    REJECT = "reject"
+
+
+class MissingCrs(Enum):
+    """What becomes of a layer that states no CRS, where the deployment assumes none."""
+
+    ACCEPT = "accept"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of one deployment, with the defaults of the settings.
+
+    `missing_crs` is a policy or the CRS to assume, as `EPSG:n`; `target_crs` is
+    `EPSG:n`, or empty to leave coordinates as they are.
+    """
+
+    missing_crs: MissingCrs | str = MissingCrs.ACCEPT
+    target_crs: str = ""
+    null_geometry: RowPolicy = RowPolicy.KEEP
+    empty_geometry: RowPolicy = RowPolicy.KEEP
+    nan_coordinates: RowPolicy = RowPolicy.KEEP
+
+
+def authority(text: str) -> str | None:
+    """Return a CRS in the form `EPSG:n`, `None` if it is not spelled as one.
+
+    Case and blanks do not matter; whether PROJ knows the number is for whoever
+    uses it to find out.
+    """
+    match = _AUTHORITY.fullmatch(text)
+    return f"EPSG:{match[1]}" if match else None
+
+
+def missing_crs(text: str) -> MissingCrs | str:
+    """Return what `MISSING_CRS` says. Raises `ValueError`."""
+    if text.lower() in {policy.value for policy in MissingCrs}:
+        return MissingCrs(text.lower())
+    if known := authority(text):
+        return known
+    raise ValueError(f"{text!r} is none of accept, hold and EPSG:NUMBER")
+
+
+def target_crs(text: str) -> str:
+    """Return what `TARGET_CRS` says. Raises `ValueError`."""
+    if not text:
+        return ""
+    if known := authority(text):
+        return known
+    raise ValueError(f"{text!r} is no CRS; use EPSG:NUMBER, or nothing")
+
+
+def row_policy(text: str) -> RowPolicy:
+    """Return what one of the policies for rows says. Raises `ValueError`."""
+    try:
+        return RowPolicy(text.lower())
+    except ValueError:
+        known = ", ".join(policy.value for policy in RowPolicy)
+        raise ValueError(f"{text!r} is none of {known}") from None
