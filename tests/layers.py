@@ -96,7 +96,10 @@ def points(rows: int, label: str = "row", **settings: Any) -> Layer:
 
 
 def revision(name: str = "in/roads.shp", bucket: str = "uploads", **generations: int) -> Revision:
-    """Return a revision of the bundle that `name` belongs to, say `shp=1, dbf=2`."""
+    """Return a revision of the bundle that `name` belongs to, say `shp=1, dbf=2`.
+
+    That of an archive is `zip=1`.
+    """
     component = parse(bucket, name)
     assert isinstance(component, Component)
     generations = generations or {"shp": 1}
@@ -105,6 +108,8 @@ def revision(name: str = "in/roads.shp", bucket: str = "uploads", **generations:
     return Revision.of(component.bundle, pins)
 
 
-def publication(of: Revision, fence: int = 1) -> Publication:
-    """Return the publication of a revision by one attempt."""
-    return Publication(of, job_id="b" * 32, fence=fence)
+def publication(
+    of: Revision, fence: int = 1, layer: str = "", metadata: bytes = b""
+) -> Publication:
+    """Return the publication of a revision, or of one layer of it, by one attempt."""
+    return Publication(of, "b" * 32, fence, layer, metadata)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from gate.cloud_storage import ABSENT, CloudStorage
 from gate.errors import ChecksumError, GateError, StorageBusyError
 from gate.identity import Pin, Revision, bundle_id
 from gate.sinks import geoparquet, layout, pointer
+from gate.sinks import index as archive_index
 from gate.sinks.address import SinkAddress
 from gate.sinks.layout import Attempt
 from gate.sinks.pointer import Pointer
@@ -32,6 +33,7 @@ from gate.sinks.port import Outdated, Publication, Published, Table
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_XML = "application/xml"
 _SWAPS = 10
 
 
@@ -55,10 +57,10 @@ class CloudStorageSink:
         self._now = now
         self._token = token
 
-    def current(self, revision: Revision) -> Published | Outdated | None:
+    def current(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
         """Tell what the pointer says of this revision; reads nothing else."""
-        held, _ = self._place(revision).read()
-        return held.verdict(revision) if held else None
+        held, _ = self._place(revision, layer).read()
+        return held.verdict(revision, layer) if held else None
 
     def publish(
         self,
@@ -73,8 +75,8 @@ class CloudStorageSink:
         is not one of ours, `ChecksumError` if what is stored is not what was
         sent.
         """
-        place = self._place(publication.revision)
-        settled = self.current(publication.revision)
+        place = self._place(publication.revision, publication.layer)
+        settled = self.current(publication.revision, publication.layer)
         if settled:
             return settled
         attempt = Attempt.of(publication.revision, publication.fence, self._token())
@@ -82,7 +84,7 @@ class CloudStorageSink:
         try:
             with TemporaryDirectory(prefix="gate-") as workdir:
                 mine = self._store(publication, table, report, upload, Path(workdir))
-            outcome = self._make_current(publication.revision, mine, upload, still_owner)
+            outcome = self._make_current(publication, mine, upload, still_owner)
         except BaseException:
             upload.discard()
             raise
@@ -92,8 +94,35 @@ class CloudStorageSink:
         upload.discard()
         return outcome
 
-    def _place(self, revision: Revision) -> _Place:
-        folder = layout.folder(self._address.output_prefix, revision.bundle)
+    def publish_index(
+        self,
+        publication: Publication,
+        index: Mapping[str, Any],
+        still_owner: Callable[[], bool],
+    ) -> str | Outdated | None:
+        """Swap the index of an archive: see the port.
+
+        Raises `ConfigurationError` if the index there is not one of ours.
+        """
+        place = self._place(publication.revision)
+        content = archive_index.content_of(publication, index)
+        for _ in range(_SWAPS):
+            held, generation = place.read_index()
+            if held == content:
+                return place.uri(layout.INDEX)
+            if held is not None:
+                standing = archive_index.parse(held, place.uri(layout.INDEX))
+                verdict = standing.verdict(publication.revision)
+                if verdict:
+                    return verdict
+            if not still_owner():
+                return None
+            if place.swap(layout.INDEX, content, generation):
+                return place.uri(layout.INDEX)
+        raise StorageBusyError("the index moved in every round", where=place.uri(layout.INDEX))
+
+    def _place(self, revision: Revision, layer: str = "") -> _Place:
+        folder = layout.folder(self._address.output_prefix, revision.bundle, layer)
         return _Place(self._storage, self._address.bucket, folder)
 
     def _store(
@@ -113,6 +142,7 @@ class CloudStorageSink:
             bundle_id=bundle_id(revision.bundle),
             bucket=revision.bundle.bucket,
             basename=revision.bundle.basename,
+            layer=publication.layer,
             revision_id=revision.id,
             order=revision.order,
             job_id=publication.job_id,
@@ -120,6 +150,7 @@ class CloudStorageSink:
             location=place.uri(attempt.dataset),
             dataset=attempt.dataset,
             report=attempt.report,
+            metadata=attempt.metadata if publication.metadata else "",
             rows=rows,
             size_bytes=size_bytes,
             crc32c=checksum,
@@ -130,11 +161,15 @@ class CloudStorageSink:
         reported.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
         upload.send(attempt.dataset, dataset, geoparquet.MEDIA_TYPE)
         upload.send(attempt.report, reported, _JSON)
+        if mine.metadata:
+            described = workdir / "metadata.xml"
+            described.write_bytes(publication.metadata)
+            upload.send(mine.metadata, described, _XML)
         return mine
 
     def _make_current(
         self,
-        revision: Revision,
+        publication: Publication,
         mine: Pointer,
         upload: _Upload,
         still_owner: Callable[[], bool],
@@ -152,7 +187,7 @@ class CloudStorageSink:
             held, generation = place.read()
             if held and held.dataset == mine.dataset:
                 return held
-            verdict = held.verdict(revision) if held else None
+            verdict = held.verdict(publication.revision, publication.layer) if held else None
             upload.exposed = held is not None and mine.dataset in held.previous
             if verdict:
                 return verdict
@@ -161,7 +196,7 @@ class CloudStorageSink:
             successor = replace(mine, previous=self._previous(held))
             upload.exposed = True
             try:
-                if place.swap(successor, generation):
+                if place.swap(layout.POINTER, successor.as_json(), generation):
                     return successor
             except StorageBusyError:
                 if place.read()[1] == generation:
@@ -204,9 +239,12 @@ class _Place:
         content, generation = found
         return pointer.parse(content, self.uri(layout.POINTER)), generation
 
-    def swap(self, successor: Pointer, expected: int) -> int | None:
-        name = f"{self.folder}{layout.POINTER}"
-        return self.storage.swap(self.bucket, name, successor.as_json(), _JSON, expected)
+    def read_index(self) -> tuple[bytes | None, int]:
+        """Return the index and its generation, or `None` and `ABSENT`."""
+        return self.storage.read(self.bucket, f"{self.folder}{layout.INDEX}") or (None, ABSENT)
+
+    def swap(self, name: str, content: bytes, expected: int) -> int | None:
+        return self.storage.swap(self.bucket, f"{self.folder}{name}", content, _JSON, expected)
 
     def objects(self) -> Iterator[Pin]:
         return self.storage.names(self.bucket, self.folder)
@@ -222,10 +260,12 @@ class _Upload:
     place: _Place
     attempt: Attempt
     exposed: bool = False
+    sent: list[str] = field(default_factory=list)
 
     def send(self, name: str, path: Path, media_type: str) -> None:
         """Upload one file and compare what is stored with it."""
         place = self.place
+        self.sent.append(name)
         stored = place.storage.upload(place.bucket, f"{place.folder}{name}", path, media_type)
         if (stored.size_bytes, stored.crc32c) != crc32c.of_file(path):
             raise ChecksumError(
@@ -241,7 +281,7 @@ class _Upload:
         if self.exposed:
             return
         try:
-            for name in (self.attempt.dataset, self.attempt.report):
+            for name in self.sent:
                 stored = self.place.storage.stat(self.place.bucket, f"{self.place.folder}{name}")
                 if stored:
                     self.place.remove(stored.pin)
@@ -257,6 +297,7 @@ def _lineage(publication: Publication) -> dict[str, Any]:
     return {
         "bundle": str(revision.bundle),
         "bundle_id": bundle_id(revision.bundle),
+        **({"layer": publication.layer} if publication.layer else {}),
         "revision": revision.id,
         "order": str(revision.order),
         "job": publication.job_id,

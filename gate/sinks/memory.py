@@ -30,24 +30,36 @@ class Dataset:
         return sum(batch.num_rows for batch in self.batches)
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What readers of one archive see of its layers."""
+
+    publication: Publication
+    content: Mapping[str, Any]
+
+
 class MemorySink:
-    """The `gate.sinks.port.Sink` over a dictionary, `datasets`: basename → dataset.
+    """The `gate.sinks.port.Sink` over dictionaries.
+
+    `datasets` maps a basename to its dataset, and `key(basename, layer)` for the
+    layers of an archive; `indexes` maps the basename of an archive to its index.
 
     `on(step)` is called ahead of each step, and may raise what a network would
     or publish something else meanwhile: `upload` before the table is stored,
     `swap` between the last question to the owner and the atomic step, `answer`
-    once that step has been applied.
+    once that step has been applied; `index` ahead of that step for an index.
     """
 
     def __init__(self) -> None:
         self.on: Callable[[str], None] = lambda _step: None
         self.datasets: dict[str, Dataset] = {}
+        self.indexes: dict[str, Index] = {}
         self._lock = threading.Lock()
 
-    def current(self, revision: Revision) -> Published | Outdated | None:
+    def current(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
         """Tell what the sink holds: this revision, a newer one, or neither."""
-        held = self.datasets.get(revision.bundle.basename)
-        return _verdict(held, revision) if held else None
+        held = self.datasets.get(key(revision.bundle.basename, layer))
+        return _verdict(held, revision, layer) if held else None
 
     def publish(
         self,
@@ -57,46 +69,82 @@ class MemorySink:
         still_owner: Callable[[], bool],
     ) -> Published | Outdated | None:
         """Store the table and make it current, all or nothing."""
-        revision = publication.revision
-        settled = self.current(revision)
+        revision, layer = publication.revision, publication.layer
+        name = key(revision.bundle.basename, layer)
+        settled = self.current(revision, layer)
         if settled:
             return settled
         batches = tuple(table.batches())
         dataset = Dataset(publication, batches, table.geo_crs, dict(report()))
         self.on("upload")
         while True:
-            held = self.datasets.get(revision.bundle.basename)
-            verdict = _verdict(held, revision) if held else None
+            held = self.datasets.get(name)
+            verdict = _verdict(held, revision, layer) if held else None
             if verdict:
                 return verdict
             if not still_owner():
                 return None
             self.on("swap")
-            if self._swap(revision.bundle.basename, dataset, held):
+            if self._swap(name, dataset, held):
                 break
         self.on("answer")
-        return Published(_location(revision), dataset.rows)
+        return Published(_location(revision, layer), dataset.rows)
 
-    def _swap(self, basename: str, dataset: Dataset, expected: Dataset | None) -> bool:
+    def publish_index(
+        self,
+        publication: Publication,
+        index: Mapping[str, Any],
+        still_owner: Callable[[], bool],
+    ) -> str | Outdated | None:
+        """Replace the index of an archive, unless a newer revision's stands there."""
+        revision = publication.revision
+        basename = revision.bundle.basename
+        while True:
+            held = self.indexes.get(basename)
+            if held and held.publication.revision.bundle != revision.bundle:
+                raise _taken(held.publication, revision, "")
+            if held and held.publication.revision.id != revision.id:
+                order = held.publication.revision.order
+                if order >= revision.order:
+                    return Outdated(order)
+            if not still_owner():
+                return None
+            self.on("index")
+            with self._lock:
+                if self.indexes.get(basename) is held:
+                    self.indexes[basename] = Index(publication, dict(index))
+                    return f"memory:{basename}/index"
+
+    def _swap(self, name: str, dataset: Dataset, expected: Dataset | None) -> bool:
         with self._lock:
-            if self.datasets.get(basename) is not expected:
+            if self.datasets.get(name) is not expected:
                 return False
-            self.datasets[basename] = dataset
+            self.datasets[name] = dataset
             return True
 
 
-def _verdict(held: Dataset, revision: Revision) -> Published | Outdated | None:
+def _verdict(held: Dataset, revision: Revision, layer: str) -> Published | Outdated | None:
     publication = held.publication
-    if publication.revision.bundle != revision.bundle:
-        raise DatasetTakenError(
-            f"{publication.revision.bundle} already publishes as {_location(revision)}",
-            where=str(revision.bundle),
-        )
+    if (publication.revision.bundle, publication.layer) != (revision.bundle, layer):
+        raise _taken(publication, revision, layer)
     if publication.revision.id == revision.id:
-        return Published(_location(revision), held.rows, already=True)
+        return Published(_location(revision, layer), held.rows, already=True)
     order = publication.revision.order
     return Outdated(order) if order >= revision.order else None
 
 
-def _location(revision: Revision) -> str:
-    return f"memory:{revision.bundle.basename}"
+def _taken(holder: Publication, revision: Revision, layer: str) -> DatasetTakenError:
+    return DatasetTakenError(
+        f"{holder.revision.bundle} already publishes as {_location(revision, layer)}",
+        where=str(revision.bundle),
+    )
+
+
+def key(basename: str, layer: str) -> str:
+    """Return the key of a dataset; no object name holds a line break, so layers meet nothing."""
+    return f"{basename}\n{layer}" if layer else basename
+
+
+def _location(revision: Revision, layer: str) -> str:
+    basename = revision.bundle.basename
+    return f"memory:{basename}/{layer}" if layer else f"memory:{basename}"

@@ -18,8 +18,10 @@ class Pointer:
     """What a pointer says.
 
     `dataset`, `report` and `previous` (superseded datasets that are still
-    there, newest first) are names within the pointer's own folder; `location`
-    is the dataset's URI. `published_at` is RFC 3339.
+    there, newest first) are names within the pointer's own folder, as is
+    `metadata`, empty if the layer came without; `location` is the dataset's
+    URI. `layer` is empty unless the bundle is an archive. `published_at` is
+    RFC 3339.
 
     In JSON, `order` is a string of digits: it is a sum of generations, beyond
     2^53, and readers in JavaScript would round a number. Compare it as an
@@ -29,6 +31,7 @@ class Pointer:
     bundle_id: str
     bucket: str
     basename: str
+    layer: str
     revision_id: str
     order: int
     job_id: str
@@ -36,6 +39,7 @@ class Pointer:
     location: str
     dataset: str
     report: str
+    metadata: str
     rows: int
     size_bytes: int
     crc32c: str
@@ -47,18 +51,19 @@ class Pointer:
         content = {"format_version": FORMAT_VERSION, **asdict(self), "order": str(self.order)}
         return json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n"
 
-    def verdict(self, revision: Revision) -> Published | Outdated | None:
-        """Tell what this pointer means for a publication of `revision`.
+    def verdict(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
+        """Tell what this pointer means for a publication of `layer` at `revision`.
 
         `None`: it is older and may be replaced. Two revisions of one bundle
         never have the same order unless one was made up; the one that is
         published stays. Raises `DatasetTakenError` if the pointer is another
-        bundle's.
+        bundle's or another layer's.
         """
-        if self.bundle_id != bundle_id(revision.bundle):
+        if (self.bundle_id, self.layer) != (bundle_id(revision.bundle), layer):
+            holder = f"{self.basename}/{self.layer}" if self.layer else self.basename
             raise DatasetTakenError(
-                f"gs://{self.bucket}/{self.basename} already publishes as {self.location}",
-                where=str(revision.bundle),
+                f"gs://{self.bucket}/{holder} already publishes as {self.location}",
+                where=f"{revision.bundle}/{layer}" if layer else str(revision.bundle),
             )
         if self.revision_id == revision.id:
             return Published(self.location, self.rows, already=True)

@@ -37,11 +37,18 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Which revision takes effect, and which call of which job says so."""
+    """Which revision takes effect, and which call of which job says so.
+
+    `layer` is the name of one layer of an archive, empty for a bundle that is
+    one layer. `metadata` is what its user wrote about it (a `.shp.xml`); it is
+    stored beside the report as it is, unless it is empty.
+    """
 
     revision: Revision
     job_id: str
     fence: int
+    layer: str = ""
+    metadata: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +74,15 @@ class Outdated:
 class Sink(Protocol):
     """One dataset per bundle, replaced atomically, never by an older revision.
 
+    An archive has one dataset for each of its layers, each replaced by itself,
+    and an index of them.
+
     Errors are those of `gate.errors`: `StorageBusyError` for what passes,
     `PermissionDeniedError` for 401 and 403, `DatasetTakenError` if another
     bundle holds the name.
     """
 
-    def current(self, revision: Revision) -> Published | Outdated | None:
+    def current(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
         """Tell what the sink holds: this revision, a newer one, or neither.
 
         Cheap (one read): lets a redelivered job end without reading the bundle.
@@ -94,5 +104,20 @@ class Sink(Protocol):
         `still_owner` is asked after the upload and directly before the one
         atomic step; if it says no, nothing becomes visible and the answer is
         `None`. Readers see the old dataset or the new one, whole.
+        """
+        ...
+
+    def publish_index(
+        self,
+        publication: Publication,
+        index: Mapping[str, Any],
+        still_owner: Callable[[], bool],
+    ) -> str | Outdated | None:
+        """Make `index` what readers see of an archive's layers, in one atomic step.
+
+        Return where it stands. It replaces the index of an older revision and
+        of an earlier attempt at this one; for a newer one the answer is
+        `Outdated`. `still_owner` is asked directly before the step; if it says
+        no, nothing changes and the answer is `None`.
         """
         ...

@@ -22,7 +22,7 @@ from gate.names import Bundle
 from gate.sinks import layout
 from gate.sinks.address import SinkAddress
 from gate.sinks.cloud_storage import CloudStorageSink
-from gate.sinks.memory import MemorySink
+from gate.sinks.memory import MemorySink, key
 from gate.sinks.port import Outdated, Published, Sink
 from tests.contract.network import Network, after, before_answer, lose, refuse
 from tests.layers import Layer, publication
@@ -38,6 +38,7 @@ class Seen:
     names: list[str]
     geo_crs: Mapping[str, Any] | None
     report: Mapping[str, Any]
+    metadata: bytes = b""
 
 
 class SinkBench(ABC):
@@ -46,8 +47,16 @@ class SinkBench(ABC):
     sink: Sink
 
     @abstractmethod
-    def seen(self, bundle: Bundle) -> Seen | None:
-        """Return what readers see of a bundle, `None` if there is nothing."""
+    def seen(self, bundle: Bundle, layer: str = "") -> Seen | None:
+        """Return what readers see of a bundle or layer, `None` if there is nothing."""
+
+    @abstractmethod
+    def seen_index(self, bundle: Bundle) -> Mapping[str, Any] | None:
+        """Return the index of an archive, `None` if there is none."""
+
+    @abstractmethod
+    def before_index(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the step for an index."""
 
     @abstractmethod
     def before_swap(self, callback: Callable[[], object]) -> None:
@@ -62,12 +71,28 @@ class SinkBench(ABC):
         """Lose the answer to the next atomic step, and whatever is asked after it."""
 
     def publish(
-        self, of: Revision, layer: Layer, fence: int = 1, *, owner: bool = True
+        self,
+        of: Revision,
+        layer: Layer,
+        fence: int = 1,
+        *,
+        name: str = "",
+        metadata: bytes = b"",
+        owner: bool = True,
     ) -> Published | Outdated | None:
-        """Publish with a plain report and an owner who never changes."""
+        """Publish with a plain report and an owner who never changes; `name` is the layer's."""
         return self.sink.publish(
-            publication(of, fence), layer, lambda: {"layer": of.bundle.stem}, lambda: owner
+            publication(of, fence, name, metadata),
+            layer,
+            lambda: {"layer": of.bundle.stem},
+            lambda: owner,
         )
+
+    def publish_index(
+        self, of: Revision, fence: int = 1, *, owner: bool = True, **index: Any
+    ) -> str | Outdated | None:
+        """Publish the index of an archive with an owner who never changes."""
+        return self.sink.publish_index(publication(of, fence), index, lambda: owner)
 
 
 class MemorySinkBench(SinkBench):
@@ -76,13 +101,25 @@ class MemorySinkBench(SinkBench):
     def __init__(self) -> None:
         self.sink: MemorySink = MemorySink()
 
-    def seen(self, bundle: Bundle) -> Seen | None:
-        """Return what readers see of a bundle, `None` if there is nothing."""
-        dataset = self.sink.datasets.get(bundle.basename)
+    def seen(self, bundle: Bundle, layer: str = "") -> Seen | None:
+        """Return what readers see of a bundle or layer, `None` if there is nothing."""
+        dataset = self.sink.datasets.get(key(bundle.basename, layer))
         if dataset is None:
             return None
         names = [name for batch in dataset.batches for name in batch.column("name").to_pylist()]
-        return Seen(dataset.publication.revision.id, names, dataset.geo_crs, dataset.report)
+        publication = dataset.publication
+        return Seen(
+            publication.revision.id, names, dataset.geo_crs, dataset.report, publication.metadata
+        )
+
+    def seen_index(self, bundle: Bundle) -> Mapping[str, Any] | None:
+        """Return the index of an archive, `None` if there is none."""
+        index = self.sink.indexes.get(bundle.basename)
+        return index.content if index else None
+
+    def before_index(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the step for an index."""
+        self._once("index", callback)
 
     def before_swap(self, callback: Callable[[], object]) -> None:
         """Run `callback` once, between the question to the owner and the atomic step."""
@@ -131,23 +168,34 @@ class CloudSinkBench(SinkBench):
             token=lambda: f"{next(self._tokens):08x}",
         )
 
-    def seen(self, bundle: Bundle) -> Seen | None:
-        """Return what readers see of a bundle, `None` if there is nothing."""
-        pointer = self.pointer(bundle)
+    def seen(self, bundle: Bundle, layer: str = "") -> Seen | None:
+        """Return what readers see of a bundle or layer, `None` if there is nothing."""
+        pointer = self.pointer(bundle, layer)
         if pointer is None:
             return None
-        folder = layout.folder("out/", bundle)
+        folder = layout.folder("out/", bundle, layer)
+        described = pointer["metadata"] and self.content(folder + pointer["metadata"])
         table = self.table(folder + pointer["dataset"])
         report = json.loads(self.content(folder + pointer["report"]))
         geo = json.loads(table.schema.metadata[b"geo"])
         names = table.column("name").to_pylist()
-        return Seen(pointer["revision_id"], names, geo["columns"]["geometry"]["crs"], report)
+        crs = geo["columns"]["geometry"]["crs"]
+        return Seen(pointer["revision_id"], names, crs, report, described or b"")
 
-    def pointer(self, bundle: Bundle) -> dict[str, Any] | None:
-        """Return the pointer of a bundle as a reader parses it."""
-        blob = self.client.bucket(self.bucket).get_blob(
-            f"{layout.folder('out/', bundle)}latest.json"
-        )
+    def seen_index(self, bundle: Bundle) -> Mapping[str, Any] | None:
+        """Return the index of an archive, `None` if there is none."""
+        return self._parsed(f"{layout.folder('out/', bundle)}index.json")
+
+    def before_index(self, callback: Callable[[], object]) -> None:
+        """Run `callback` once, between the question to the owner and the step for an index."""
+        self.network.on("POST", "/index.json", after(callback))
+
+    def pointer(self, bundle: Bundle, layer: str = "") -> dict[str, Any] | None:
+        """Return the pointer of a bundle or layer as a reader parses it."""
+        return self._parsed(f"{layout.folder('out/', bundle, layer)}latest.json")
+
+    def _parsed(self, name: str) -> dict[str, Any] | None:
+        blob = self.client.bucket(self.bucket).get_blob(name)
         return json.loads(blob.download_as_bytes()) if blob else None
 
     def table(self, name: str) -> pa.Table:

@@ -53,6 +53,7 @@ def test_the_pointer_says_what_is_current(cloud_sink_bench: CloudSinkBench) -> N
         "bundle_id": bundle_id(OLD.bundle),
         "bucket": "uploads",
         "basename": "in/roads",
+        "layer": "",
         "revision_id": OLD.id,
         "order": "30",
         "job_id": "b" * 32,
@@ -60,6 +61,7 @@ def test_the_pointer_says_what_is_current(cloud_sink_bench: CloudSinkBench) -> N
         "location": f"gs://{cloud_sink_bench.bucket}/{name}",
         "dataset": name.removeprefix(FOLDER),
         "report": name.removeprefix(FOLDER).replace(".parquet", ".report.json"),
+        "metadata": "",
         "rows": 3,
         "size_bytes": stored.size,
         "crc32c": stored.crc32c,
@@ -369,3 +371,88 @@ def test_a_large_dataset_is_stored_whole(cloud_sink_bench: CloudSinkBench) -> No
     assert any("uploadType=resumable" in it for it in cloud_sink_bench.network.requests)
     assert isinstance(outcome, Published)
     assert pq.read_metadata(io.BytesIO(content)).num_rows == outcome.rows == 300_000
+
+
+def test_metadata_is_stored_and_removed_with_its_report(cloud_sink_bench: CloudSinkBench) -> None:
+    """Case 34: it carries its media type, the pointer names it, and it goes when superseded."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
+    cloud_sink_bench.publish(OLD, points(1), metadata=b"<x/>")
+
+    pointer = cloud_sink_bench.pointer(OLD.bundle)
+    assert pointer is not None
+    assert pointer["metadata"] == pointer["report"].replace(".report.json", ".shp.xml")
+    blob = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket).get_blob(
+        FOLDER + pointer["metadata"]
+    )
+    assert blob.content_type == "application/xml"
+    cloud_sink_bench.publish(NEW, points(1))
+    assert cloud_sink_bench.objects(".shp.xml") == []
+
+
+def test_metadata_of_an_attempt_that_is_not_published_is_removed(
+    cloud_sink_bench: CloudSinkBench,
+) -> None:
+    """E10: whoever is not the owner any more leaves no metadata either."""
+    assert cloud_sink_bench.publish(OLD, points(1), metadata=b"<x/>", owner=False) is None
+    assert cloud_sink_bench.objects() == []
+
+
+def test_a_layer_says_where_it_comes_from(cloud_sink_bench: CloudSinkBench) -> None:
+    """Case 33: pointer and dataset of a layer name the archive and the layer in it."""
+    packed = revision("in/a.zip", zip=10)
+    cloud_sink_bench.publish(packed, points(1), name="x/b")
+
+    pointer = cloud_sink_bench.pointer(packed.bundle, "x/b")
+    assert pointer is not None
+    assert (pointer["basename"], pointer["layer"]) == ("in/a.zip", "x/b")
+    assert pointer["location"].startswith(f"gs://{cloud_sink_bench.bucket}/out/in/a.zip/x/b/")
+    table = cloud_sink_bench.table(pointer["location"].split("/", 3)[3])
+    assert json.loads(table.schema.metadata[b"shapefile_gate"])["layer"] == "x/b"
+
+
+def test_an_index_is_not_cached_and_stands_beside_the_layers(
+    cloud_sink_bench: CloudSinkBench,
+) -> None:
+    """Case 51: `index.json` lies in the archive's folder and is read afresh."""
+    packed = revision("in/a.zip", zip=10)
+    location = cloud_sink_bench.publish_index(packed, layers=[])
+
+    assert location == f"gs://{cloud_sink_bench.bucket}/out/in/a.zip/index.json"
+    blob = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket).get_blob(
+        "out/in/a.zip/index.json"
+    )
+    assert (blob.content_type, blob.cache_control) == ("application/json", "no-cache")
+
+
+def test_an_index_that_moves_in_every_round_is_busy(cloud_sink_bench: CloudSinkBench) -> None:
+    """The rounds are bounded: an endless race ends as a transient error."""
+    cloud_sink_bench.network.on("POST", "/index.json", answer(412), times=99)
+
+    with pytest.raises(StorageBusyError, match="every round"):
+        cloud_sink_bench.publish_index(revision("in/a.zip", zip=10))
+
+
+def test_a_repeated_index_that_meets_itself_is_believed(
+    cloud_sink_bench: CloudSinkBench, faulty_client: storage.Client
+) -> None:
+    """E13: the library repeats a swap whose answer was lost and gets 412 for its own write."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(CloudStorage(faulty_client, retry_seconds=20))
+    cloud_sink_bench.network.on("POST", "/index.json", lose)
+    asked: list[int] = []
+
+    outcome = cloud_sink_bench.sink.publish_index(
+        publication(revision("in/a.zip", zip=10)), {}, lambda: not asked.append(1)
+    )
+
+    assert isinstance(outcome, str)
+    assert len(asked) == 1
+
+
+def test_an_index_that_is_none_stops_everything(cloud_sink_bench: CloudSinkBench) -> None:
+    """An `index.json` that cannot be understood is never replaced."""
+    bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
+    bucket.blob("out/in/a.zip/index.json").upload_from_string("<html>")
+
+    with pytest.raises(ConfigurationError, match=r"index\.json: .*; move the object away"):
+        cloud_sink_bench.publish_index(revision("in/a.zip", zip=10))
+    assert cloud_sink_bench.content("out/in/a.zip/index.json") == b"<html>"

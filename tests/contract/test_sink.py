@@ -333,3 +333,139 @@ def test_a_name_taken_in_between_is_refused(sink_bench: SinkBench) -> None:
     with pytest.raises(DatasetTakenError):
         sink_bench.publish(OLD, points(3))
     assert sink_bench.seen(BUNDLE).names == names(1, "other")  # type: ignore[union-attr]
+
+
+# --- archives -----------------------------------------------------------------
+
+OLD_ZIP = revision("in/a.zip", zip=10)
+NEW_ZIP = revision("in/a.zip", zip=20)
+ARCHIVE = OLD_ZIP.bundle
+
+
+def test_the_layers_of_an_archive_are_datasets_of_their_own(sink_bench: SinkBench) -> None:
+    """Case 33: two layers of one revision are published, found and replaced apart."""
+    for name, rows in (("a", 1), ("x/b", 2)):
+        assert sink_bench.sink.current(OLD_ZIP, name) is None
+        outcome = sink_bench.publish(OLD_ZIP, points(rows, name), name=name)
+        assert isinstance(outcome, Published)
+        standing = sink_bench.sink.current(OLD_ZIP, name)
+        assert standing == Published(outcome.location, rows, already=True)
+    sink_bench.publish(NEW_ZIP, points(3, "new"), name="a")
+
+    assert sink_bench.seen(ARCHIVE, "a").names == names(3, "new")  # type: ignore[union-attr]
+    assert sink_bench.seen(ARCHIVE, "x/b").names == names(2, "x/b")  # type: ignore[union-attr]
+    assert sink_bench.sink.current(OLD_ZIP, "a") == Outdated(NEW_ZIP.order)
+    assert sink_bench.sink.current(NEW_ZIP, "x/b") is None
+    assert sink_bench.seen(ARCHIVE) is None
+
+
+def test_a_layer_is_published_once(sink_bench: SinkBench) -> None:
+    """Case 33: a retry finds the layers that an earlier attempt had published."""
+    first = sink_bench.publish(OLD_ZIP, points(2), name="a")
+    again = sink_bench.publish(OLD_ZIP, points(1, "other"), 2, name="a")
+
+    assert isinstance(first, Published)
+    assert again == Published(first.location, 2, already=True)
+
+
+def test_an_older_layer_never_replaces_a_newer_one(sink_bench: SinkBench) -> None:
+    """C5: the orders of two revisions are compared for every layer, in the atomic step too."""
+    sink_bench.before_swap(lambda: sink_bench.publish(NEW_ZIP, points(3, "new"), name="a"))
+
+    assert sink_bench.publish(OLD_ZIP, points(1), name="a") == Outdated(NEW_ZIP.order)
+    assert sink_bench.seen(ARCHIVE, "a").names == names(3, "new")  # type: ignore[union-attr]
+
+
+def test_layers_meet_no_other_bundle(sink_bench: SinkBench) -> None:
+    """Design 2: whatever lies in a folder that is called like the archive keeps its own place."""
+    others = [
+        revision("in/a.zip/b.shp"),
+        revision("in/a.zip.shp"),
+        revision("in/a.zip/c.zip", zip=1),
+        revision("in/a.shp"),
+    ]
+    sink_bench.publish(OLD_ZIP, points(1, "b"), name="b")
+    sink_bench.publish(OLD_ZIP, points(1, "c"), name="c.zip/d")
+    for of in others:
+        layer = "d" if of.bundle.archive else ""
+        outcome = sink_bench.publish(of, points(1, str(of.bundle)), name=layer)
+        assert isinstance(outcome, Published)
+        assert sink_bench.seen(of.bundle, layer).names == names(1, str(of.bundle))  # type: ignore[union-attr]
+
+    assert sink_bench.seen(ARCHIVE, "b").names == names(1, "b")  # type: ignore[union-attr]
+    assert sink_bench.seen(ARCHIVE, "c.zip/d").names == names(1, "c")  # type: ignore[union-attr]
+
+
+def test_metadata_is_kept_as_it_is(sink_bench: SinkBench) -> None:
+    """Case 34: what its user wrote about a layer stands beside the report, byte for byte."""
+    written = b"<metadata>\xff not even XML"
+    sink_bench.publish(OLD, points(1), metadata=written)
+    sink_bench.publish(OLD_ZIP, points(1), name="a", metadata=written)
+
+    assert sink_bench.seen(BUNDLE).metadata == written  # type: ignore[union-attr]
+    assert sink_bench.seen(ARCHIVE, "a").metadata == written  # type: ignore[union-attr]
+    sink_bench.publish(NEW, points(1))
+    assert sink_bench.seen(BUNDLE).metadata == b""  # type: ignore[union-attr]
+
+
+def test_an_index_is_seen_and_replaced(sink_bench: SinkBench) -> None:
+    """Case 51: the index of an archive is there, and a newer one or a later attempt replaces it."""
+    location = sink_bench.publish_index(OLD_ZIP, layers=["a"])
+    assert isinstance(location, str)
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["a"]  # type: ignore[index]
+
+    assert sink_bench.publish_index(OLD_ZIP, 2, layers=["a", "b"]) == location
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["a", "b"]  # type: ignore[index]
+    assert sink_bench.publish_index(OLD_ZIP, 2, layers=["a", "b"]) == location
+
+    assert sink_bench.publish_index(NEW_ZIP, layers=[]) == location
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == []  # type: ignore[index]
+
+
+def test_an_older_index_never_replaces_a_newer_one(sink_bench: SinkBench) -> None:
+    """C5: an index that comes late, or is overtaken at the last step, is outdated."""
+    sink_bench.before_index(lambda: sink_bench.publish_index(NEW_ZIP, layers=["new"]))
+
+    assert sink_bench.publish_index(OLD_ZIP, layers=["old"]) == Outdated(NEW_ZIP.order)
+    assert sink_bench.publish_index(OLD_ZIP, layers=["old"]) == Outdated(NEW_ZIP.order)
+    tie = revision("in/a.zip", shp=15, zip=5)
+    assert sink_bench.publish_index(tie, layers=["tie"]) == Outdated(NEW_ZIP.order)
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["new"]  # type: ignore[index]
+
+
+def test_an_index_in_between_is_overtaken(sink_bench: SinkBench) -> None:
+    """C5: a newer index compares again after an older one moved in, and wins."""
+    sink_bench.before_index(lambda: sink_bench.publish_index(OLD_ZIP, layers=["old"]))
+
+    assert isinstance(sink_bench.publish_index(NEW_ZIP, layers=["new"]), str)
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["new"]  # type: ignore[index]
+
+
+def test_who_lost_the_job_writes_no_index(sink_bench: SinkBench) -> None:
+    """E4: if the owner says no, the answer is `None` and the index stays."""
+    sink_bench.publish_index(OLD_ZIP, layers=["old"])
+
+    assert sink_bench.publish_index(NEW_ZIP, owner=False, layers=["new"]) is None
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["old"]  # type: ignore[index]
+
+
+def test_the_owner_is_asked_again_before_every_index(sink_bench: SinkBench) -> None:
+    """E9: ownership that is lost while another index intervenes stops the second step."""
+    sink_bench.before_index(lambda: sink_bench.publish_index(OLD_ZIP, layers=["old"]))
+    answers = iter([True, False])
+
+    outcome = sink_bench.sink.publish_index(
+        publication(NEW_ZIP), {"layers": ["new"]}, lambda: next(answers)
+    )
+
+    assert outcome is None
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["old"]  # type: ignore[index]
+
+
+def test_an_index_of_another_bundle_is_refused(sink_bench: SinkBench) -> None:
+    """An archive of another bucket under the same name does not take the index over."""
+    sink_bench.publish_index(OLD_ZIP, layers=["old"])
+
+    with pytest.raises(DatasetTakenError):
+        sink_bench.publish_index(revision("in/a.zip", "elsewhere", zip=99), layers=[])
+    assert sink_bench.seen_index(ARCHIVE)["layers"] == ["old"]  # type: ignore[index]

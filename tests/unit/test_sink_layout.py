@@ -136,3 +136,56 @@ def test_what_no_sink_wrote_is_never_removed() -> None:
     foreign = ["latest.json", "notes.parquet", f"x{name}", f"{name}.bak", name.upper(), f"a/{name}"]
 
     assert not removable(foreign, attempt(10), kept=())
+
+
+@given(BUNDLE_PARTS, BUNDLE_PARTS)
+def test_every_layer_stays_below_the_prefix(stem: str, layer: str) -> None:
+    """Cases 36, 65: whatever a layer is called, its objects have legal names below the prefix."""
+    bundle = Bundle("uploads", "in/", stem or "x", ".zip")
+    place = folder("out/", bundle, layer or "x")
+    longest = place + attempt(10**21, fence=10**6, token="0" * 8).report
+
+    assert place.startswith("out/")
+    assert not {"", ".", ".."} & set(place.removesuffix("/").split("/"))
+    assert not any(character in place for character in "\r\n\0")
+    assert len(longest.encode()) <= 1024
+    assert place != folder("out/", bundle)
+
+
+def test_the_layers_of_an_archive_lie_below_it() -> None:
+    """Issue 3: `<basename>/<layer>/`, with the names as they are."""
+    bundle = Bundle("uploads", "in/", "a b", ".zip")
+
+    assert folder("out/", bundle) == "out/in/a b.zip/"
+    assert folder("out/", bundle, "data/x [1]") == "out/in/a b.zip/data/x [1]/"
+
+
+def test_long_layers_of_one_archive_do_not_meet() -> None:
+    """B5: names that are cut are told apart by what they were."""
+    bundle = Bundle("uploads", "in/", "a", ".zip")
+    places = {folder("out/", bundle, "é" * 1000 + end) for end in ("a", "b")}
+
+    assert len(places) == 2
+
+
+def test_what_is_called_like_an_archive_keeps_out_of_its_layers() -> None:
+    """Design 2: no other bundle gets the folder of an archive or of one of its layers."""
+    bundle = Bundle("uploads", "in/", "a", ".zip")
+    own = {folder("out/", bundle, layer) for layer in ("", "b", "c.zip/d", "x.shz/c.zip/d")}
+    others = [
+        folder("out/", Bundle("uploads", "in/a.zip/", "b")),
+        folder("out/", Bundle("uploads", "in/", "a.zip")),
+        folder("out/", Bundle("uploads", "in/a.zip/", "c", ".zip"), "d"),
+        folder("out/", Bundle("uploads", "in/a.zip/x.shz/", "c", ".zip"), "d"),
+    ]
+
+    assert own.isdisjoint(others)
+    assert len(own) == len(set(others)) == 4
+
+
+def test_metadata_goes_with_its_dataset() -> None:
+    """Case 34: what is stored beside a report is removed with it, and kept with it."""
+    older = attempt(9)
+
+    assert removable([older.metadata], attempt(10), kept=()) == [older.metadata]
+    assert not removable([older.metadata], attempt(10), kept=[older.dataset])
