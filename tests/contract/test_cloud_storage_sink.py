@@ -424,30 +424,6 @@ def test_an_index_is_not_cached_and_stands_beside_the_layers(
     assert (blob.content_type, blob.cache_control) == ("application/json", "no-cache")
 
 
-def test_an_index_that_moves_in_every_round_is_busy(cloud_sink_bench: CloudSinkBench) -> None:
-    """The rounds are bounded: an endless race ends as a transient error."""
-    cloud_sink_bench.network.on("POST", "/index.json", answer(412), times=99)
-
-    with pytest.raises(StorageBusyError, match="every round"):
-        cloud_sink_bench.publish_index(revision("in/a.zip", zip=10))
-
-
-def test_a_repeated_index_that_meets_itself_is_believed(
-    cloud_sink_bench: CloudSinkBench, faulty_client: storage.Client
-) -> None:
-    """E13: the library repeats a swap whose answer was lost and gets 412 for its own write."""
-    cloud_sink_bench.sink = cloud_sink_bench.open(CloudStorage(faulty_client, retry_seconds=20))
-    cloud_sink_bench.network.on("POST", "/index.json", lose)
-    asked: list[int] = []
-
-    outcome = cloud_sink_bench.sink.publish_index(
-        publication(revision("in/a.zip", zip=10)), {}, lambda: not asked.append(1)
-    )
-
-    assert isinstance(outcome, str)
-    assert len(asked) == 1
-
-
 def test_an_index_that_is_none_stops_everything(cloud_sink_bench: CloudSinkBench) -> None:
     """An `index.json` that cannot be understood is never replaced."""
     bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)

@@ -149,3 +149,27 @@ def test_a_pointer_that_is_none_stops_everything(
     with pytest.raises(ConfigurationError):
         cloud_sink_bench.publish(OLD, points(1))
     assert cloud_sink_bench.content(f"{FOLDER}latest.json") == content
+
+
+def test_an_index_that_moves_in_every_round_is_busy(cloud_sink_bench: CloudSinkBench) -> None:
+    """The rounds are bounded: an endless race ends as a transient error."""
+    cloud_sink_bench.network.on("POST", "/index.json", answer(412), times=99)
+
+    with pytest.raises(StorageBusyError, match="every round"):
+        cloud_sink_bench.publish_index(revision("in/a.zip", zip=10))
+
+
+def test_a_repeated_index_that_meets_itself_is_believed(
+    cloud_sink_bench: CloudSinkBench, faulty_client: storage.Client
+) -> None:
+    """E13: the library repeats a swap whose answer was lost and gets 412 for its own write."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(CloudStorage(faulty_client, retry_seconds=20))
+    cloud_sink_bench.network.on("POST", "/index.json", lose)
+    asked: list[int] = []
+
+    outcome = cloud_sink_bench.sink.publish_index(
+        publication(revision("in/a.zip", zip=10)), {}, lambda: not asked.append(1)
+    )
+
+    assert isinstance(outcome, str)
+    assert len(asked) == 1
