@@ -97,10 +97,19 @@ def decode(
 
     `numbers` are the row numbers that findings are filed under.
     """
-    start = column.descriptor.offset_bytes
-    cells = np.ascontiguousarray(rows[:, start : start + column.descriptor.width_bytes])
+    cells = _cells(column.descriptor, rows)
     reader = _Reader(column, numbers, encoding, findings)
     return _READERS[column.type.id](reader, cells)
+
+
+def _cells(descriptor: Descriptor, rows: Cells) -> Cells:
+    """Return the cells of one column, one after the other: copied whole, not byte by byte."""
+    start, width = descriptor.offset_bytes, descriptor.width_bytes
+    if not len(rows) or not rows.flags.c_contiguous:
+        return np.ascontiguousarray(rows[:, start : start + width])
+    item = np.dtype((np.void, width))
+    strided = np.ndarray((len(rows),), item, rows, offset=start, strides=rows.strides[:1])
+    return strided.copy().view(np.uint8).reshape(-1, width)
 
 
 def _type(descriptor: Descriptor, where: str, findings: Findings) -> pa.DataType:
@@ -159,19 +168,18 @@ class _Reader:
         return self._numbers(cells, self.column.type, _REAL, _to_float)
 
     def dates(self, cells: Cells) -> pa.Array:
-        digits = cells.astype(np.int32) - ord("0")
-        whole = ((digits >= 0) & (digits <= 9)).all(axis=1)
-        year, month, day = (
-            digits[:, start:stop] @ (10 ** np.arange(stop - start - 1, -1, -1, dtype=np.int32))
-            for start, stop in ((0, 4), (4, 6), (6, 8))
-        )
+        number, whole = _eight_digits(cells)
+        year, month, day = number // 10_000, number // 100 % 100, number % 100
         good = whole & (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
-        months = np.where(good, (year - 1970) * 12 + month - 1, 0).astype("M8[M]")
-        days = months.astype("M8[D]") + np.where(good, day - 1, 0).astype("m8[D]")
-        good &= days.astype("M8[M]") == months
-        empty = np.isin(cells, (BLANK, 0)).all(axis=1) | (cells == ord("0")).all(axis=1)
-        self._count(cells, ~good & ~empty, "not_a_date")
-        return pa.array(days.astype(np.int32), mask=~good).cast(pa.date32())
+        months = np.where(good, (year - 1970) * 12 + month - 1, 0)
+        first = months.astype("M8[M]").astype("M8[D]").astype(np.int64)
+        following = (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64)
+        good &= day <= following - first
+        if not good.all():
+            empty = np.isin(cells, (BLANK, 0)).all(axis=1) | (cells == ord("0")).all(axis=1)
+            self._count(cells, ~good & ~empty, "not_a_date")
+        days = (first + day - 1).astype(np.int32)
+        return pa.array(days, mask=~good).cast(pa.date32())
 
     def logicals(self, cells: Cells) -> pa.Array:
         values = _LOGICAL[cells[:, 0]]
@@ -187,22 +195,17 @@ class _Reader:
         return pa.array(moments, mask=~good).cast(pa.timestamp("ms"))
 
     def texts(self, cells: Cells) -> pa.Array:
-        nul: npt.NDArray[np.bool_] = np.logical_or.accumulate(cells == 0, axis=1)
-        if nul.any():
+        if not cells.all():
+            nul: npt.NDArray[np.bool_] = np.logical_or.accumulate(cells == 0, axis=1)
             lost = (nul & (cells != 0) & (cells != BLANK)).any(axis=1)
             self._count(cells, lost, "cut_at_nul")
             cells = np.where(nul, np.uint8(BLANK), cells)
-        held = cells != BLANK
-        lengths = np.where(held.any(axis=1), cells.shape[1] - held[:, ::-1].argmax(axis=1), 0)
-        content = cells[np.arange(cells.shape[1]) < lengths[:, None]]
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        texts = pa.StringArray.from_buffers(
-            len(cells), pa.py_buffer(offsets), pa.py_buffer(content)
-        )
-        utf8 = self.encoding == "utf-8" and _is_valid(texts) and not _has_c1(content)
-        if not utf8 and (content >= 0x80).any():
-            texts = self._decoded(cells, lengths)
-        return pc.if_else(pa.array(lengths > 0), texts, pa.scalar(None, pa.string()))
+        texts = pc.ascii_rtrim(_fixed(cells), " ")
+        if (cells >= 0x80).any() and not (
+            self.encoding == "utf-8" and _is_valid(texts) and not _has_c1(cells)
+        ):
+            texts = self._decoded(cells, pc.binary_length(texts).to_numpy())
+        return _without_empty(texts)
 
     def _decoded(self, cells: Cells, lengths: npt.NDArray[Any]) -> pa.Array:
         """Decode cell by cell; bytes that mean nothing become U+FFFD and are counted.
@@ -232,18 +235,18 @@ class _Reader:
         pattern: re.Pattern[str],
         convert: Callable[[str], Any],
     ) -> pa.Array:
-        cells = np.where(cells == 0, np.uint8(BLANK), cells)
-        plain: npt.NDArray[np.bool_] = np.all(_PLAIN_NUMBER[cells], axis=1)
-        regular = cells if plain.all() else np.where(plain[:, None], cells, np.uint8(BLANK))
-        texts = pc.ascii_trim_whitespace(_ascii(regular))
-        texts = pc.if_else(
-            pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts
-        )
+        if not cells.all():
+            cells = np.where(cells == 0, np.uint8(BLANK), cells)
+        plain_bytes = _PLAIN_NUMBER[cells]
+        all_plain = bool(plain_bytes.all())
+        plain: npt.NDArray[np.bool_] = plain_bytes.all(axis=1) if not all_plain else plain_bytes
+        regular = cells if all_plain else np.where(plain[:, None], cells, np.uint8(BLANK))
+        texts = _without_empty(pc.ascii_trim(_fixed(regular), " "))
         try:
             values = texts.cast(type_)
         except pa.ArrowInvalid:
             return self._one_by_one(cells, type_, pattern, convert)
-        if plain.all():
+        if all_plain:
             return values
         strange = self._one_by_one(cells[~plain], type_, pattern, convert, self.numbers[~plain])
         return pc.replace_with_mask(values, pa.array(~plain), strange)
@@ -300,12 +303,39 @@ _READERS: dict[int, Callable[[_Reader, Cells], pa.Array]] = {
 }
 
 
-def _ascii(cells: Cells) -> pa.Array:
-    """Return ASCII cells as strings over the same bytes."""
+def _eight_digits(cells: Cells) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """Return cells of eight bytes as numbers, and tell which of them are digits throughout.
+
+    The bytes of a cell are the bytes of one integer. Each step adds neighbours:
+    digits to pairs, pairs to fours, fours to the number.
+    """
+    packed = cells.view("<u8").reshape(-1)
+    high, digit, tens = (np.uint64(int(byte * 8, 16)) for byte in ("f0", "30", "06"))
+    whole = ((packed & high) == digit) & (((packed + tens) & high) == digit)
+    packed = packed & ~high
+    for factor, bits, mask in (
+        (10, 8, 0x00FF00FF00FF00FF),
+        (100, 16, 0x0000FFFF0000FFFF),
+        (10_000, 32, 0x00000000FFFFFFFF),
+    ):
+        packed = (packed * np.uint64(factor) + (packed >> np.uint64(bits))) & np.uint64(mask)
+    return packed.astype(np.int64), whole
+
+
+def _fixed(cells: Cells) -> pa.Array:
+    """Return cells as strings of equal length over the same bytes."""
     rows, width = cells.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     cells = np.ascontiguousarray(cells)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(cells))
+
+
+def _without_empty(texts: pa.Array) -> pa.Array:
+    """Return strings with null for those that are empty."""
+    empty = pc.equal(pc.binary_length(texts), 0)
+    if not pc.any(empty).as_py():
+        return texts
+    return pc.if_else(empty, pa.scalar(None, pa.string()), texts)
 
 
 def _is_valid(texts: pa.Array) -> bool:
@@ -316,8 +346,9 @@ def _is_valid(texts: pa.Array) -> bool:
     return True
 
 
-def _has_c1(content: npt.NDArray[np.uint8]) -> bool:
-    """Tell whether UTF-8 text holds a C1 control character."""
+def _has_c1(cells: Cells) -> bool:
+    """Tell whether cells of UTF-8 text hold a C1 control character."""
+    content = cells.reshape(-1)
     lead = content[:-1] == 0xC2
     return bool((lead & (content[1:] < 0xA0)).any())
 

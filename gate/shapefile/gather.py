@@ -7,25 +7,25 @@ byte lets numpy copy thousands of them in one step.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from gate.shapefile.files import Bytes
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+# Runs of at least so many items on average are copied one by one: fewer, and
+# the step from one to the next costs more than an index of every item.
+LONG_RUN = 48
 
 
 def picked(content: Bytes, offsets: Integers, item_bytes: int) -> Bytes:
     """Return the items at these byte offsets, one after the other."""
     return _every(content, item_bytes)[offsets].view(np.uint8)
-
-
-def put(content: Bytes, offsets: Integers, items: npt.NDArray[np.generic]) -> None:
-    """Write each of `items` (any type, contiguous) at its byte offset."""
-    if len(offsets):
-        raw = items.view(np.dtype((np.void, items.dtype.itemsize)))
-        _every(content, items.dtype.itemsize)[offsets] = raw
 
 
 def integers(content: Bytes, offsets: Integers) -> Integers:
@@ -43,11 +43,64 @@ def reals(content: Bytes, offsets: Integers) -> Floats:
     return picked(content, offsets, 8).view("<f8")
 
 
+def put(content: Bytes, offsets: Integers, items: npt.NDArray[Any]) -> None:
+    """Write each of `items`, of any type, at its byte offset."""
+    if len(offsets):
+        raw = np.ascontiguousarray(items).view(np.dtype((np.void, items.dtype.itemsize)))
+        _every(content, items.dtype.itemsize)[offsets] = raw
+
+
 def starts_of(lengths: Integers) -> Integers:
     """Return where each of the runs that follow each other starts, and where the last ends."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
+
+
+def picked_runs(content: Bytes, offsets: Integers, first: Integers, item_bytes: int) -> Bytes:
+    """Return runs of items, one after the other; run i has the items `first[i]` to `first[i+1]`.
+
+    Each run begins at its byte offset in `content`.
+    """
+    if not _are_long(first):
+        return picked(content, _places(offsets, first, item_bytes), item_bytes)
+    runs = np.empty(int(first[-1]) * item_bytes, np.uint8)
+    ends = (first * item_bytes).tolist()
+    for index, offset in enumerate(offsets.tolist()):
+        start, stop = ends[index], ends[index + 1]
+        runs[start:stop] = content[offset : offset + stop - start]
+    return runs
+
+
+def put_runs(
+    content: Bytes, offsets: Integers, first: Integers, items: npt.NDArray[Any], backwards: Mask
+) -> None:
+    """Write runs of items of raw bytes, each at its byte offset, some of them from last to first."""
+    if not len(offsets):
+        return
+    item_bytes = items.dtype.itemsize
+    if not _are_long(first):
+        step = np.where(backwards, -item_bytes, item_bytes)
+        begins = offsets + np.where(backwards, (np.diff(first) - 1) * item_bytes, 0)
+        places = np.repeat(begins - step * first[:-1], np.diff(first))
+        places += np.repeat(step, np.diff(first)) * np.arange(len(items))
+        _every(content, item_bytes)[places] = items
+        return
+    ends = first.tolist()
+    for index, (offset, back) in enumerate(zip(offsets.tolist(), backwards.tolist(), strict=True)):
+        run = items[ends[index] : ends[index + 1]]
+        place = content[offset : offset + len(run) * item_bytes].view(items.dtype)
+        place[:] = run[::-1] if back else run
+
+
+def _are_long(first: Integers) -> bool:
+    return len(first) > 1 and int(first[-1]) >= LONG_RUN * (len(first) - 1)
+
+
+def _places(offsets: Integers, first: Integers, item_bytes: int) -> Integers:
+    places = np.repeat(offsets - item_bytes * first[:-1], np.diff(first))
+    places += item_bytes * np.arange(int(first[-1]))
+    return places
 
 
 def _every(content: Bytes, item_bytes: int) -> npt.NDArray[np.void]:

@@ -1,0 +1,243 @@
+"""Records whose geometry is certain from their bytes, decoded many at a time.
+
+A record is plain if its numbers are finite and its parts follow each other
+(`gate.shapefile.parts`), and, of a polygon, if it is certain what each ring is
+(`gate.shapefile.rings`). What is not plain is left to Fiona. The WKB is the same,
+byte for byte, as `gate.shapefile.wkb` makes of what Fiona gives.
+
+Layout of WKB: OGC 06-103r4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gate.shapefile import gather, rings
+from gate.shapefile.files import Bytes
+from gate.shapefile.gather import Floats, Integers, Mask
+from gate.shapefile.parts import Parts, only, parts_of
+from gate.shapefile.records import (
+    LINES,
+    MULTIPOINTS,
+    NULL,
+    POINTS,
+    POLYGONS,
+    WITH_Z,
+    Block,
+    Records,
+)
+from gate.shapefile.rings import Rings
+
+_HEAD = np.dtype([("order", "u1"), ("code", "<u4")])
+_COUNTED = np.dtype([("order", "u1"), ("code", "<u4"), ("count", "<u4")])
+_COUNT = np.dtype("<u4")
+_CODES = {
+    "Point": 1,
+    "LineString": 2,
+    "Polygon": 3,
+    "MultiPoint": 4,
+    "MultiLineString": 5,
+    "MultiPolygon": 6,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The plain rows of a block.
+
+    `rows` tells which of the block's rows they are, null shapes included; `wkb`
+    holds them in order. `type` is the GeoParquet name of the type of those that
+    are not null, empty if there are none. `bounds` are xmin, ymin, xmax, ymax.
+    `rings` are those of the polygons, for whoever looks at them further.
+    """
+
+    rows: Mask
+    wkb: pa.BinaryArray
+    type: str = ""
+    bounds: tuple[float, float, float, float] | None = None
+    null: int = 0
+    rewound: int = 0
+    rings: Rings | None = None
+
+
+def decode(records: Records, block: Block, live: Mask, *, multi: bool) -> Plain:
+    """Decode those live rows of `block` that are plain.
+
+    The records have been checked (`Records.check_content`). With `multi`, lines
+    and polygons become their multi types; points never do.
+    """
+    kind = records.kind
+    shapes = live & (block.kinds == kind)
+    null = live & (block.kinds == NULL)
+    has_z = kind in WITH_Z
+    found: Rings | None = None
+    if kind in POINTS:
+        shapes, parts = parts_of(records, block, shapes, 1)
+        name, packed = "Point", _points(parts, has_z)
+    elif kind in MULTIPOINTS:
+        shapes, parts = parts_of(records, block, shapes, 1)
+        name, packed = "MultiPoint", _multipoints(parts, has_z)
+    elif kind in LINES:
+        shapes, parts = parts_of(records, block, shapes, 2)
+        name, packed = "LineString", _lines(parts, has_z, multi)
+    elif kind in POLYGONS:
+        shapes, parts = parts_of(records, block, shapes, 4)
+        certain, found = rings.organise(parts)
+        shapes, parts = only(shapes, certain), found.parts
+        name, packed = "Polygon", _polygons(found, has_z, multi)
+    else:
+        return Plain(null, pa.nulls(int(null.sum()), pa.binary()), null=int(null.sum()))
+    if multi and name in ("LineString", "Polygon"):
+        name = f"Multi{name}"
+    return Plain(
+        rows=shapes | null,
+        wkb=_binary(packed, null[shapes | null]),
+        type=(f"{name} Z" if has_z else name) if parts.records else "",
+        bounds=_bounds(found.low, found.high) if found else _bounds(parts.positions),
+        null=int(null.sum()),
+        rewound=int((found.is_shell & ~found.clockwise).sum()) if found else 0,
+        rings=found,
+    )
+
+
+# Bytes and where each geometry starts in them, with one more entry for the end.
+_Packed: TypeAlias = tuple[Bytes, Integers]
+
+
+def _points(parts: Parts, has_z: bool) -> _Packed:
+    axes = parts.positions.shape[1]
+    layout = np.dtype([("head", _HEAD), ("position", "<f8", axes)])
+    points = np.empty(len(parts.positions), layout)
+    points["head"] = _heads(_code("Point", has_z), len(points))
+    points["position"] = parts.positions
+    return points.view(np.uint8), np.arange(len(points) + 1) * layout.itemsize
+
+
+def _multipoints(parts: Parts, has_z: bool) -> _Packed:
+    points, offsets = _points(parts, has_z)
+    item_bytes = points.size // max(len(parts.positions), 1)
+    starts = gather.starts_of(_COUNTED.itemsize + item_bytes * parts.lengths)
+    content = np.empty(int(starts[-1]), np.uint8)
+    gather.put(content, starts[:-1], _counted(_code("MultiPoint", has_z), parts.lengths))
+    items = points.view(np.dtype((np.void, item_bytes)))
+    forwards = np.zeros(len(parts.record), np.bool_)
+    gather.put_runs(content, starts[:-1] + _COUNTED.itemsize, parts.first, items, forwards)
+    return content, starts
+
+
+def _lines(parts: Parts, has_z: bool, multi: bool) -> _Packed:
+    heads = _counted(_code("LineString", has_z), parts.lengths)
+    frame = _Frame(parts.record, heads, np.ones(len(heads), np.bool_), 0)
+    sizes = _position_bytes(parts) * parts.lengths
+    content, places, starts = frame.laid(sizes, _code("MultiLineString", has_z) if multi else 0)
+    forwards = np.zeros(len(heads), np.bool_)
+    gather.put_runs(content, places, parts.first, _items(parts), forwards)
+    return content, starts
+
+
+def _polygons(found: Rings, has_z: bool, multi: bool) -> _Packed:
+    parts, order = found.parts, found.order
+    is_shell = found.is_shell[order]
+    of_shell = np.diff(np.append(np.flatnonzero(is_shell), len(order)))
+    heads = _counted(_code("Polygon", has_z), of_shell)
+    frame = _Frame(parts.record[order], heads, is_shell, _COUNT.itemsize)
+    lengths = parts.lengths[order]
+    sizes = _position_bytes(parts) * lengths
+    content, places, starts = frame.laid(sizes, _code("MultiPolygon", has_z) if multi else 0)
+    gather.put(content, places - _COUNT.itemsize, lengths.astype(_COUNT))
+    in_file = np.empty_like(places)
+    in_file[order] = places
+    backwards = found.clockwise == found.is_shell
+    gather.put_runs(content, in_file, parts.first, _items(parts), backwards)
+    return content, starts
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The heads between the positions of geometries: parts in the order of their output.
+
+    `record` is the record of each part, `heads` belong to those parts that
+    `is_headed` tells, and `count_bytes` stand right before the positions.
+    """
+
+    record: Integers
+    heads: npt.NDArray[np.void]
+    is_headed: Mask
+    count_bytes: int
+
+    def laid(self, sizes: Integers, multi: int) -> tuple[Bytes, Integers, Integers]:
+        """Return bytes with the heads in place, where the positions of each part go, and the starts.
+
+        `sizes` are the bytes of the positions, `multi` the code of the type around
+        the parts of one record, 0 for none.
+        """
+        begins = np.flatnonzero(np.diff(self.record, prepend=-1))
+        before = np.where(self.is_headed, _COUNTED.itemsize, 0)
+        if multi:
+            before[begins] += _COUNTED.itemsize
+        ends = np.cumsum(before + self.count_bytes + sizes)
+        content = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        places = ends - sizes
+        starts = np.append(0, ends[np.append(begins[1:], len(ends)) - 1]) if len(ends) else begins
+        if multi:
+            headed = np.bincount(self.record[self.is_headed], minlength=len(begins))
+            gather.put(content, starts[:-1], _counted(multi, headed))
+        heads_at = places[self.is_headed] - self.count_bytes - _COUNTED.itemsize
+        gather.put(content, heads_at, self.heads)
+        return content, places, starts
+
+
+def _binary(packed: _Packed, null: Mask) -> pa.BinaryArray:
+    """Return packed geometries as a column, with nulls where `null` says so."""
+    content, starts = packed
+    offsets = starts.astype(np.int32)
+    validity = None
+    if null.any():
+        sizes = np.zeros(len(null), np.int32)
+        sizes[~null] = np.diff(offsets)
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        validity = pa.py_buffer(np.packbits(~null, bitorder="little"))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(null), buffers)
+
+
+def _bounds(low: Floats, high: Floats | None = None) -> tuple[float, float, float, float] | None:
+    """Return the bounds of positions, or of boxes."""
+    if not len(low):
+        return None
+    high = low if high is None else high
+    (west, south), (east, north) = (low[:, axis].min() for axis in (0, 1)), (
+        high[:, axis].max() for axis in (0, 1)
+    )
+    return (float(west), float(south), float(east), float(north))
+
+
+def _items(parts: Parts) -> npt.NDArray[np.void]:
+    """Return the positions as items of raw bytes."""
+    raw = np.ascontiguousarray(parts.positions).view(np.uint8)
+    return raw.reshape(-1).view(np.dtype((np.void, _position_bytes(parts))))
+
+
+def _position_bytes(parts: Parts) -> int:
+    return 8 * parts.positions.shape[1]
+
+
+def _counted(code: int, counts: Integers) -> npt.NDArray[np.void]:
+    heads = np.empty(len(counts), _COUNTED)
+    heads["order"], heads["code"], heads["count"] = 1, code, counts
+    return heads
+
+
+def _heads(code: int, count: int) -> npt.NDArray[np.void]:
+    heads = np.empty(count, _HEAD)
+    heads["order"], heads["code"] = 1, code
+    return heads
+
+
+def _code(name: str, has_z: bool) -> int:
+    return _CODES[name] + (1000 if has_z else 0)

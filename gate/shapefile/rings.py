@@ -1,0 +1,165 @@
+"""Which ring of a polygon is a shell and which is a hole, where that is certain.
+
+GDAL, told to compare the rings themselves, sorts them by area and takes a ring
+for a hole if its first position lies inside the next larger ring around it.
+Here the same is told for the ordinary cases alone: rings side by side, and holes
+directly inside a shell, wound as the format asks. A record with a ring that is
+open, encloses next to nothing, touches what it might lie in, lies in a hole, or
+is wound against what its place says, is not certain and left to GDAL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gate.shapefile.gather import Floats, Integers, Mask
+from gate.shapefile.parts import Parts
+
+# How many rings of one record are compared with each other.
+RING_LIMIT = 32
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+_TOUCHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """The rings of polygons: their parts, and of each ring what it is.
+
+    `shell` is the index of the shell that a ring belongs to, its own if it is
+    one. `clockwise` is how it is wound in the file. `low` and `high` are corners
+    of its box.
+    """
+
+    parts: Parts
+    shell: Integers
+    clockwise: Mask
+    low: Floats
+    high: Floats
+
+    @property
+    def is_shell(self) -> Mask:
+        """Return which rings are shells."""
+        return self.shell == np.arange(len(self.shell))
+
+    @property
+    def order(self) -> Integers:
+        """Return the order in which each shell is followed by its holes."""
+        if (np.diff(self.shell) >= 0).all() and (self.shell <= np.arange(len(self.shell))).all():
+            return np.arange(len(self.shell))
+        return np.lexsort((~self.is_shell, self.shell))
+
+
+def organise(parts: Parts) -> tuple[Mask, Rings]:
+    """Return which records are certain, and the rings of those.
+
+    Every part has four positions at least, all finite.
+    """
+    if not parts.records:
+        nothing = np.empty((0, 2))
+        empty = np.empty(0, np.int64)
+        return np.empty(0, np.bool_), Rings(parts, empty, empty.astype(np.bool_), nothing, nothing)
+    low, high, area, error = _measured(parts)
+    starts, ends = parts.first[:-1], parts.first[1:] - 1
+    closed = (parts.positions[starts] == parts.positions[ends]).all(axis=1)
+    certain = np.ones(parts.records, np.bool_)
+    certain[parts.record[~closed | (abs(area) <= error)]] = False
+    shell = np.arange(len(area))
+    if len(shell) > parts.records:
+        holes, doubtful = _nested(parts, low, high, area)
+        certain[parts.record[doubtful]] = False
+        inner, outer = holes
+        shell[inner] = outer
+        # One ring alone is a shell however it is wound.
+        alone = np.bincount(parts.record, minlength=parts.records)[parts.record] == 1
+        proper = (area < 0) == (shell == np.arange(len(shell)))
+        certain[parts.record[~alone & ~proper]] = False
+    if certain.all():
+        return certain, Rings(parts, shell, area < 0, low, high)
+    held = certain[parts.record]
+    shell = (np.cumsum(held) - 1)[shell[held]]
+    return certain, Rings(parts.of(certain), shell, area[held] < 0, low[held], high[held])
+
+
+def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return of each ring its box, twice its signed area, and how wrong that may be by rounding.
+
+    Areas hold for closed rings. They are sums of x times the step in y from the
+    position before to the one after, with x counted from the first position of
+    the ring: so nothing is added where one ring ends and the next begins.
+    """
+    starts = parts.first[:-1]
+    x, y = (np.ascontiguousarray(parts.positions[:, axis]) for axis in (0, 1))
+    low = np.stack([np.minimum.reduceat(axis, starts) for axis in (x, y)], axis=1)
+    high = np.stack([np.maximum.reduceat(axis, starts) for axis in (x, y)], axis=1)
+    x -= np.repeat(x[starts], parts.lengths)
+    x[1:-1] *= y[2:] - y[:-2]
+    area = np.add.reduceat(x, starts)
+    return low, high, area, _ROUNDING * (parts.lengths + 8) * (high - low).prod(axis=1)
+
+
+def _nested(
+    parts: Parts, low: Floats, high: Floats, area: Floats
+) -> tuple[tuple[Integers, Integers], Integers]:
+    """Return pairs of a hole and its shell, and rings of which that cannot be told."""
+    counts = np.bincount(parts.record)
+    firsts = np.flatnonzero(np.diff(parts.record, prepend=-1))
+    doubtful = [firsts[counts > RING_LIMIT]]
+    inner, outer = _boxes_inside(parts, low, high, counts)
+    twice = np.flatnonzero(np.bincount(inner, minlength=len(area)) > 1)
+    doubtful += [twice, np.intersect1d(inner, outer)]
+    doubtful.append(inner[abs(area[outer]) <= abs(area[inner]) * (1 + _TOUCHING)])
+    inside, unclear = _first_inside(parts, inner, outer, low, high)
+    doubtful.append(inner[unclear])
+    return (inner[inside], outer[inside]), np.concatenate(doubtful)
+
+
+def _boxes_inside(
+    parts: Parts, low: Floats, high: Floats, counts: Integers
+) -> tuple[Integers, Integers]:
+    """Return pairs of rings of one record of which the first has its box in that of the second."""
+    several = np.flatnonzero((counts > 1) & (counts <= RING_LIMIT))
+    rings = np.flatnonzero(np.isin(parts.record, several)) if len(several) else several
+    inner, outer = [], []
+    for distance in range(1, int(counts[several].max(initial=1))):
+        one = rings[:-distance] if distance < len(rings) else rings[:0]
+        one = one[one + distance < len(parts.record)]
+        other = one + distance
+        same = parts.record[one] == parts.record[other]
+        for a, b in ((one[same], other[same]), (other[same], one[same])):
+            held = (low[a] >= low[b]).all(axis=1) & (high[a] <= high[b]).all(axis=1)
+            inner.append(a[held])
+            outer.append(b[held])
+    nothing = np.empty(0, np.int64)
+    return np.concatenate([nothing, *inner]), np.concatenate([nothing, *outer])
+
+
+def _first_inside(
+    parts: Parts, inner: Integers, outer: Integers, low: Floats, high: Floats
+) -> tuple[Mask, Mask]:
+    """Tell of which pairs the first position of one ring lies in the other, and where it is unclear.
+
+    A ray to the east crosses an even number of edges from outside, an odd one
+    from inside.
+    """
+    if not len(inner):
+        return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+    edges = parts.lengths[outer] - 1
+    pair = np.repeat(np.arange(len(outer)), edges)
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(edges) - edges, edges)
+    at = parts.first[outer][pair] + within
+    x, y = parts.positions[parts.first[inner], :2].T[:, pair]
+    x1, y1 = parts.positions[at, :2].T
+    x2, y2 = parts.positions[at + 1, :2].T
+    crossing = (y1 > y) != (y2 > y)
+    rise = np.where(crossing, y2 - y1, 1.0)
+    reach = x1 + (y - y1) * (x2 - x1) / rise - x
+    width = (high - low)[outer, 0][pair]
+    east1, east2 = x1 - x, x2 - x
+    close = crossing & (abs(reach) <= _TOUCHING * width)
+    close |= (y1 == y) & (abs(east1) <= _TOUCHING * width)
+    close |= (y1 == y) & (y2 == y) & (east1 * east2 <= 0)
+    begins = np.cumsum(edges) - edges
+    inside = np.add.reduceat((crossing & (reach > 0)).astype(np.int64), begins) % 2 == 1
+    return inside, np.logical_or.reduceat(close, begins)
