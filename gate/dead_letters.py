@@ -39,9 +39,14 @@ class DeadLetters(Protocol):
 
 
 def of_job(job: Job) -> DeadLetter:
-    """Return the letter of a job that ended dead or held."""
+    """Return the letter of a job that ended dead, held or partial.
+
+    That of an archive names its first failed layers, each with code and cure,
+    how many there are, and the index that has them all.
+    """
     last = job.history[-1]
     bundle = job.revision.bundle
+    layers = ("layers", "failed_layers", "index")
     return DeadLetter(
         dedupe_id=f"{job.id}-{job.fence}",
         code=last.code,
@@ -70,6 +75,7 @@ def of_job(job: Job) -> DeadLetter:
                 }
                 for entry in job.history
             ],
+            **{key: job.summary[key] for key in layers if key in job.summary},
         },
     )
 

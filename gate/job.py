@@ -1,7 +1,7 @@
 """A job: one revision on its way into the sink, and who may take it there.
 
               create                 finish
-      (none) ───────► running ───────────────► done | dead | superseded | held
+      (none) ───────► running ───────────────► done | partial | dead | superseded | held
                        │  ▲
        fail transient  │  │ take over: lease expired, or failed and due;
                        ▼  │            fence + 1, attempts + 1
@@ -40,6 +40,7 @@ class State(Enum):
     RUNNING = "running"
     FAILED = "failed"
     DONE = "done"
+    PARTIAL = "partial"
     DEAD = "dead"
     SUPERSEDED = "superseded"
     HELD = "held"
@@ -51,12 +52,13 @@ MOVES: Mapping[State, frozenset[State]] = {
     State.RUNNING: frozenset(State),
     State.FAILED: frozenset({State.RUNNING, State.DEAD}),
     State.DONE: frozenset(),
+    State.PARTIAL: frozenset(),
     State.DEAD: frozenset(),
     State.SUPERSEDED: frozenset(),
     State.HELD: frozenset(),
 }
 
-ENDED = frozenset({State.DONE, State.DEAD, State.SUPERSEDED, State.HELD})
+ENDED = frozenset({State.DONE, State.PARTIAL, State.DEAD, State.SUPERSEDED, State.HELD})
 # Held waits for a person: the time-to-live must not remove it.
 FINISHED = ENDED - {State.HELD}
 
@@ -209,16 +211,32 @@ def superseded(job: Job, *, now: datetime, why: str) -> Job:
     return replace(_moved(ended, State.SUPERSEDED), ended_at=now)
 
 
-def held(job: Job, error: GateError, *, now: datetime) -> Job:
+def partial(job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any]) -> Job:
+    """Return the job ended with some layers published, and a letter on the others to be sent."""
+    ended = _remember(job, now, error.code, str(error))
+    return replace(_moved(ended, State.PARTIAL), ended_at=now, summary=summary, notified=False)
+
+
+def held(
+    job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any] | None = None
+) -> Job:
     """Return the job put aside until a person supplies a fact."""
     ended = _remember(job, now, error.code, str(error))
-    return replace(_moved(ended, State.HELD), ended_at=now, notified=False)
+    return replace(_moved(ended, State.HELD), ended_at=now, summary=summary or {}, notified=False)
 
 
-def dead(job: Job, error: GateError, *, now: datetime) -> Job:
+def dead(
+    job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any] | None = None
+) -> Job:
     """Return the job ended as a dead letter that is still to be sent."""
     ended = _remember(job, now, error.code, str(error))
-    return replace(_moved(ended, State.DEAD), ended_at=now, next_attempt_at=None, notified=False)
+    return replace(
+        _moved(ended, State.DEAD),
+        ended_at=now,
+        next_attempt_at=None,
+        summary=summary or {},
+        notified=False,
+    )
 
 
 def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from google.cloud.firestore import Client
 
     from gate.cloud_storage import CloudStorage
-    from gate.ingest import Ingest, Layer
+    from gate.ingest import Ingest
+    from gate.shapefile.port import Layer, Unpack
     from gate.source.port import Source
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ class Gate:
             source=self._source,
             sink=open_sink(self.settings.sink, self._storage),
             open_layer=_open_layer,
+            unpack=unpacker(self.settings),
             letters=self.letters,
             settings=self.settings,
             product=f"shapefile-gate {__version__}",
@@ -114,6 +116,13 @@ def _open_layer(folder: Path, name: str) -> Iterator[Layer]:
 
     with open_layer(folder, name=name, options=ReadOptions()) as layer:
         yield layer
+
+
+def unpacker(settings: Settings) -> Unpack:
+    """Return what unpacks archives, within the limits of the settings."""
+    from gate.shapefile.archive import Archives
+
+    return Archives(settings.max_entries, settings.max_unpacked_bytes)
 
 
 def _token() -> str:

@@ -29,11 +29,13 @@ from gate.dead_letters import DeadLetter
 from gate.errors import EmptyComponentError, TornBundleError, TransientError
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.identity import Revision
-from gate.ingest import Ending, Ingest, OpenLayer
+from gate.ingest import Ending, Ingest
 from gate.intake import Intake, Outcome, Receipt
 from gate.job import Job, State
 from gate.manifest import Manifest
 from gate.names import Bundle, Component, parse
+from gate.shapefile.archive import Archives
+from gate.shapefile.port import OpenLayer
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import job_from, manifest_from
@@ -285,6 +287,7 @@ class World:
             source=source,
             sink=sink,
             open_layer=open_layer or self.reader,
+            unpack=Archives(self.settings.max_entries, self.settings.max_unpacked_bytes),
             letters=self.letters,
             settings=self.settings,
             product="test",

@@ -125,7 +125,7 @@ class _Unpacking:
         }
 
     def _layer(self, packed: Zip, bundle: Bundle, components: Components) -> None:
-        folder = self.folder / "layers" / f"{len(self.layers) + 1:04}"
+        folder = self._folder_of_next()
         folder.mkdir(parents=True)
         findings = Findings()
         extensions: list[str] = []
@@ -153,6 +153,9 @@ class _Unpacking:
             )
         )
 
+    def _folder_of_next(self) -> Path:
+        return self.folder / "layers" / f"{len(self.layers) + 1:04}"
+
     def _nested(self, packed: Zip, bundle: Bundle, components: Components, inside: str) -> None:
         """Take the layers of an archive inside; one that cannot be used is a faulty layer."""
         archive = self.folder / f"inner{bundle.archive}"
@@ -169,7 +172,8 @@ class _Unpacking:
         except (TooLargeError, UnsafeArchiveError):
             raise
         except BundleError as error:
-            fault = ArchivedLayer(bundle.basename, spelled, self.folder, (), fault=error)
+            nowhere = self._folder_of_next()
+            fault = ArchivedLayer(bundle.basename, spelled, nowhere, (), fault=error)
             self.layers.append(fault)
         finally:
             archive.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import pytest
 from gate import job
 from gate.errors import CorruptError, StorageBusyError
 from gate.identity import Pin
-from gate.job import State
+from gate.job import ENDED, State
 from gate.manifest import PublishedRevision
 from tests.contract.stores import (
     BUCKET,
@@ -403,7 +403,7 @@ def test_a_job_that_vanished_is_not_made_again(bench: StoreBench) -> None:
     assert bench.document("jobs", stored.job.id) is None
 
 
-@pytest.mark.parametrize("state", [State.DONE, State.DEAD, State.SUPERSEDED, State.HELD])
+@pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))
 def test_the_claim_learns_how_its_job_ended(bench: StoreBench, state: State) -> None:
     """Design 3: the claim of the dispatching event carries the state its job ended in."""
     stored = bench.dispatched(*WHOLE)
@@ -435,12 +435,12 @@ def test_a_claim_is_kept_as_long_as_its_job_goes_on(bench: StoreBench, expired: 
 
 @pytest.mark.parametrize("state", list(State))
 def test_only_a_finished_job_expires(bench: StoreBench, state: State) -> None:
-    """Scenario H7: the expiry stands on done, dead and superseded jobs, as a timestamp."""
+    """Scenario H7: the expiry stands on done, partial, dead and superseded jobs, as a timestamp."""
     stored = bench.dispatched(*WHOLE)
     assert "expires_at" not in bench.job_document(stored.job.id)
     bench.store.replace(stored, _ended(stored.job, state, stored.now))
     document = bench.job_document(stored.job.id)
-    if state in {State.DONE, State.DEAD, State.SUPERSEDED}:
+    if state in {State.DONE, State.PARTIAL, State.DEAD, State.SUPERSEDED}:
         assert document["expires_at"] == bench.clock() + RETENTION.claims
     else:
         assert "expires_at" not in document
@@ -534,6 +534,8 @@ def _ended(running: job.Job, state: State, now: datetime) -> job.Job:
     match state:
         case State.DONE:
             return job.done(running, now=now, summary={"loaded": 1})
+        case State.PARTIAL:
+            return job.partial(running, CorruptError("some"), now=now, summary={"loaded": 1})
         case State.DEAD:
             return job.dead(running, CorruptError("cut"), now=now)
         case State.SUPERSEDED:

@@ -362,7 +362,7 @@ def test_an_archive_is_whole_on_arrival(world: World) -> None:
     world.settle(world.upload("in/roads.zip"))
     assert world.outcomes == [Outcome.DISPATCHED]
     assert "source.siblings" not in world.faults.calls
-    assert [letter.code for letter in world.sent.sent] == ["unsupported"]
+    assert [letter.code for letter in world.sent.sent] == ["not_an_archive"]
     assert world.manifest("in/roads").components == {}
 
 

@@ -27,7 +27,14 @@ CORE = (
 )
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
-USE_CASES = ("gate.intake", "gate.ingest", "gate.ownership")
+USE_CASES = (
+    "gate.fetching",
+    "gate.ingest",
+    "gate.intake",
+    "gate.layers",
+    "gate.ownership",
+    "gate.publishing",
+)
 
 # Which of our modules a module may import; the first pattern that fits decides.
 MAY_IMPORT = (
@@ -47,7 +54,13 @@ MAY_IMPORT = (
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
     ("gate.ownership", (*VALUES, *PORTS)),
-    ("gate.ingest", (*VALUES, *PORTS, "gate.ownership")),
+    ("gate.fetching", (*VALUES, *PORTS)),
+    ("gate.publishing", (*VALUES, *PORTS, "gate.fetching", "gate.ownership")),
+    ("gate.layers", (*VALUES, *PORTS, "gate.ownership", "gate.publishing")),
+    (
+        "gate.ingest",
+        (*VALUES, *PORTS, "gate.fetching", "gate.layers", "gate.ownership", "gate.publishing"),
+    ),
     ("gate.crc32c", ()),
     ("gate.pubsub", VALUES),
     ("gate.cloud_storage", (*CORE, "gate.source.port")),

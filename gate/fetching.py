@@ -1,0 +1,102 @@
+"""The objects of a revision, brought to a local folder, each proven to be the one pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.errors import SourceDeletedError, TooLargeError
+from gate.identity import Pin, Revision
+from gate.names import ARCHIVE_EXTENSIONS, Component
+from gate.shapefile.port import METADATA_EXTENSION, METADATA_LIMIT_BYTES, READ_EXTENSIONS
+from gate.source.port import ObjectFacts, Source
+
+# Other sidecars (spatial indexes) are pinned as part of the revision, but their
+# bytes would change nothing in the dataset.
+FETCHED_EXTENSIONS = (*READ_EXTENSIONS, METADATA_EXTENSION, *ARCHIVE_EXTENSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The files of a revision, proven.
+
+    `absent` are optional sidecars that were deleted, `oversize` is metadata that
+    was left where it is because nothing real is that large.
+    """
+
+    facts: Mapping[str, ObjectFacts]
+    absent: tuple[Pin, ...] = ()
+    oversize: ObjectFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A component whose pinned generation was replaced by `generation`."""
+
+    component: Component
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Fetch revisions from a source, none larger than `max_bytes`.
+
+    `required` are the extensions without which there is no layer.
+    """
+
+    source: Source
+    required: tuple[str, ...]
+    max_bytes: int
+
+    def __call__(
+        self, revision: Revision, folder: Path, beat: Callable[[], object]
+    ) -> Fetched | Overwritten:
+        """Download to `layer<extension>` in `folder`, or tell what has replaced a pinned object.
+
+        `beat` is called before each object. Raises `SourceDeletedError` for a
+        deleted component without which there is no layer; a deleted sidecar is
+        left out, for the bundle is readable without it and would otherwise
+        never be ingested again. Raises `TooLargeError`, and what the source raises.
+        """
+        found = self._stat(revision)
+        if isinstance(found, Overwritten):
+            return found
+        size_bytes = sum(fact.size_bytes for fact in found.facts.values())
+        if size_bytes > self.max_bytes:
+            raise TooLargeError(
+                f"its components hold {size_bytes} bytes, the limit is {self.max_bytes}",
+                where=str(revision.bundle),
+            )
+        for extension, fact in found.facts.items():
+            beat()
+            path = folder / f"layer{extension}"
+            if self.source.fetch(revision.bundle.bucket, fact, path) is not None:
+                # Whatever vanished between the two calls is looked at afresh.
+                return self(revision, folder, beat)
+        return found
+
+    def _stat(self, revision: Revision) -> Fetched | Overwritten:
+        facts: dict[str, ObjectFacts] = {}
+        absent: list[Pin] = []
+        for extension, pin in revision.pins:
+            if extension not in FETCHED_EXTENSIONS:
+                continue
+            found = self.source.stat(revision.bundle.bucket, pin)
+            if isinstance(found, ObjectFacts):
+                facts[extension] = found
+            elif found.live:
+                component = Component(revision.bundle, pin.name, extension)
+                return Overwritten(component, found.live.generation)
+            elif extension in (*self.required, revision.bundle.archive):
+                raise SourceDeletedError(
+                    f"generation {pin.generation} was deleted before it was read",
+                    where=f"gs://{revision.bundle.bucket}/{pin.name}",
+                )
+            else:
+                absent.append(pin)
+        metadata = facts.get(METADATA_EXTENSION)
+        if metadata is None or metadata.size_bytes <= METADATA_LIMIT_BYTES:
+            return Fetched(facts, tuple(absent))
+        del facts[METADATA_EXTENSION]
+        return Fetched(facts, tuple(absent), metadata)
