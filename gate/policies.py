@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
+
+E = TypeVar("E", bound=Enum)
 
 _AUTHORITY = re.compile(r"\s*EPSG\s*:{1,2}\s*([1-9]\d{3,5})\s*", re.ASCII | re.IGNORECASE)
 
@@ -33,6 +36,21 @@ class MissingCrs(Enum):
     HOLD = "hold"
 
 
+class Reader(Enum):
+    """How rows are decoded: from the bytes wherever that is certain, or feature by feature."""
+
+    AUTO = "auto"
+    FIONA = "fiona"
+
+
+class Validity(Enum):
+    """What becomes of invalid polygons: nobody looks, they are counted, or they are repaired."""
+
+    OFF = "off"
+    FLAG = "flag"
+    REPAIR = "repair"
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of one deployment, with the defaults of the settings.
@@ -46,6 +64,20 @@ class Policies:
     null_geometry: RowPolicy = RowPolicy.KEEP
     empty_geometry: RowPolicy = RowPolicy.KEEP
     nan_coordinates: RowPolicy = RowPolicy.KEEP
+    reader: Reader = Reader.AUTO
+    validity: Validity = Validity.FLAG
+
+    def as_json(self) -> dict[str, str]:
+        """Return each policy as its setting spells it."""
+        return {
+            "missing_crs": str(getattr(self.missing_crs, "value", self.missing_crs)),
+            "target_crs": self.target_crs,
+            "null_geometry": self.null_geometry.value,
+            "empty_geometry": self.empty_geometry.value,
+            "nan_coordinates": self.nan_coordinates.value,
+            "reader": self.reader.value,
+            "validity": self.validity.value,
+        }
 
 
 def authority(text: str) -> str | None:
@@ -82,4 +114,22 @@ def row_policy(text: str) -> RowPolicy:
         return RowPolicy(text.lower())
     except ValueError:
         known = ", ".join(policy.value for policy in RowPolicy)
+        raise ValueError(f"{text!r} is none of {known}") from None
+
+
+def reader(text: str) -> Reader:
+    """Return what `READER` says. Raises `ValueError`."""
+    return _one_of(Reader, text)
+
+
+def validity(text: str) -> Validity:
+    """Return what `VALIDITY` says. Raises `ValueError`."""
+    return _one_of(Validity, text)
+
+
+def _one_of(kind: type[E], text: str) -> E:
+    try:
+        return kind(text.lower())
+    except ValueError:
+        known = ", ".join(str(each.value) for each in kind)
         raise ValueError(f"{text!r} is none of {known}") from None

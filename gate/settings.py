@@ -11,7 +11,7 @@ from gate import policies
 from gate.errors import ConfigurationError, GateError
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
-from gate.policies import MissingCrs, Policies, RowPolicy
+from gate.policies import MissingCrs, Policies, Reader, RowPolicy, Validity
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
 from gate.store.port import Retention
@@ -132,6 +132,20 @@ VARIABLES = (
         "NAN_COORDINATES",
         "keep",
         "The same for a shape with positions whose x or y is NaN or infinite.",
+    ),
+    Variable(
+        "VALIDITY",
+        "flag",
+        "What becomes of invalid polygons: `off` does not look, `flag` counts them with row numbers"
+        " and reasons, `repair` makes them valid, or rejects the row where nobody can know what was"
+        " meant.",
+    ),
+    Variable(
+        "READER",
+        "auto",
+        "How rows are decoded: `auto` takes values and plain geometry from the bytes and asks"
+        " Fiona for the rest; `fiona` takes everything from Fiona, slowly, and loses what GDAL"
+        " loses.",
     ),
 )
 
@@ -266,6 +280,8 @@ class _Loader:
             null_geometry=self._row_policy("NULL_GEOMETRY"),
             empty_geometry=self._row_policy("EMPTY_GEOMETRY"),
             nan_coordinates=self._row_policy("NAN_COORDINATES"),
+            reader=self._checked("READER", policies.reader, Reader.AUTO),
+            validity=self._checked("VALIDITY", policies.validity, Validity.FLAG),
         )
         if stated.target_crs and stated.missing_crs is MissingCrs.ACCEPT:
             self._problem(

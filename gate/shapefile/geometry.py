@@ -7,15 +7,20 @@ counted against that, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from gate.errors import CorruptError, LostRowsError
+from gate.policies import Policies, RowPolicy
+from gate.shapefile import plain
 from gate.shapefile.findings import Findings
 from gate.shapefile.headers import NAMES, Structure
+from gate.shapefile.plain import Plain
 from gate.shapefile.records import (
     LINES,
     MULTIPATCH,
@@ -25,6 +30,7 @@ from gate.shapefile.records import (
     Block,
 )
 from gate.shapefile.report import GeometryFacts
+from gate.shapefile.rules import Oddity, RowRules, oddity
 from gate.shapefile.wkb import Encoder
 
 
@@ -44,45 +50,131 @@ class Decoded(Protocol):
 
 Feature: TypeAlias = tuple[int, Decoded | None]
 NextFeature: TypeAlias = Callable[[], Feature | None]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Selective(Protocol):
+    """A source of features that can be told which rows are wanted."""
+
+    def __call__(self) -> Feature | None:
+        """Return the next feature."""
+        ...
+
+    def only(self, rows: Iterable[int]) -> None:
+        """Give the features of these rows from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How the rows of a batch were decoded: those of `plain` by their bytes.
+
+    `kept` tells which rows of the block they are.
+    """
+
+    plain: Plain | None
+    kept: Mask
 
 
 class Geometries:
     """Turns the features of one layer into WKB and keeps the facts for its report.
 
+    With `by_bytes`, plain rows are decoded from their bytes, and the features of
+    the others alone are asked for: `next_feature` must then be `Selective`.
+    `taken` tells how the last batch was decoded.
+
     Where any record has several parts, lines and polygons become their multi
     types throughout, so that the layer has one type; points never do.
     """
 
-    def __init__(self, structure: Structure, findings: Findings) -> None:
+    def __init__(
+        self,
+        structure: Structure,
+        findings: Findings,
+        policies: Policies = Policies(),
+        *,
+        multi: bool = False,
+        by_bytes: bool = False,
+    ) -> None:
         self._where = structure.files.where(".shp")
         self._records = structure.records
         self._findings = findings
-        self._encoder = Encoder(multi=structure.several_parts)
-        self._null = self._empty = self._measures = self._read = 0
+        self._rules = RowRules(policies, findings)
+        self._encoder = Encoder(multi=structure.several_parts or multi)
+        self._by_bytes = by_bytes
+        self._nulls = policies.null_geometry is RowPolicy.KEEP
+        self._prepared: Callable[[], Plain] | None = None
+        self.taken: Taken | None = None
+        self._null = self._empty = self._not_finite = self._measures = self._read = 0
+
+    def prepare(self, block: Block, live: Mask) -> Plain:
+        """Decode the plain rows of a block; another thread may do that, ahead of `take`."""
+        multi = self._encoder.multi
+        return plain.decode(self._records, block, live, multi=multi, nulls=self._nulls)
+
+    def expect(self, prepared: Callable[[], Plain]) -> None:
+        """Let the next call of `take` use what `prepare` has returned for its block."""
+        self._prepared = prepared
 
     def take(
-        self, block: Block, live: npt.NDArray[np.bool_], next_feature: NextFeature
-    ) -> tuple[list[bytes | None], npt.NDArray[np.bool_]]:
+        self, block: Block, live: Mask, next_feature: NextFeature
+    ) -> tuple[Sequence[bytes | None] | pa.BinaryArray, Mask]:
         """Return the WKB of the live rows of `block`, and which rows these are.
 
-        A row is left out, and noted as rejected, if its geometry has no WKB.
+        A row is left out, and noted as rejected, if its geometry has no WKB, or
+        if a policy says so.
         Raises `LostRowsError` if the features are not those of the live rows,
         and `CorruptError` if a geometry is not what its record announces.
         """
+        found: Plain | None = None
+        if self._by_bytes:
+            prepared, self._prepared = self._prepared, None
+            found = prepared() if prepared else self.prepare(block, live)
+            self._add(found)
+            odd = live & ~found.rows
+            wanted = (np.flatnonzero(odd) + block.start).tolist()
+            cast(Selective, next_feature).only(wanted)
+            others, kept = self._decoded(block, odd, next_feature)
+            kept |= found.rows
+            encoded = _merged(found.wkb, others, found.rows[kept])
+        else:
+            encoded, kept = self._decoded(block, live, next_feature)
+        self._measures += int((self._records.measured(block) & kept).sum())
+        self.taken = Taken(found, kept)
+        return encoded, kept
+
+    def _add(self, found: Plain) -> None:
+        self._null += found.null
+        self._encoder.rewound += found.rewound
+        self._encoder.extend(found.bounds)
+        if found.type:
+            self._encoder.types.add(found.type)
+
+    def _decoded(
+        self, block: Block, wanted: Mask, next_feature: NextFeature
+    ) -> tuple[list[bytes | None], Mask]:
+        """Return the WKB of those rows of `block` that are wanted, feature by feature."""
         encoded: list[bytes | None] = []
-        kept = live.copy()
-        kinds, points = block.kinds.tolist(), block.points.tolist()
-        for index in np.flatnonzero(live).tolist():
-            row = block.start + index
+        kept = wanted.copy()
+        for index in np.flatnonzero(wanted).tolist():
+            row, kind, points = (
+                block.start + index,
+                int(block.kinds[index]),
+                int(block.points[index]),
+            )
             geometry = self._expect(row, next_feature())
             if geometry is not None and geometry.type == "GeometryCollection":
                 kept[index] = False
-                text = f"{NAMES[kinds[index]]} of several surfaces"
+                text = f"{NAMES[kind]} of several surfaces"
                 self._findings.reject("unsupported_geometry", row + 1, text)
                 continue
-            encoded.append(self._wkb(row, kinds[index], points[index], geometry))
+            self._check(row, kind, points, geometry)
+            odd = _oddity(kind, points, geometry)
+            if odd and not self._rules.admits(odd, row + 1, NAMES[kind]):
+                kept[index] = False
+                continue
+            encoded.append(self._wkb(row, kind, points, geometry, odd))
         self._encoder.settle()
-        self._measures += int((self._records.measured(block) & kept).sum())
         return encoded, kept
 
     def facts(self) -> GeometryFacts:
@@ -93,6 +185,7 @@ class Geometries:
             bounds=self._encoder.bounds,
             null=self._null,
             empty=self._empty,
+            not_finite=self._not_finite,
             measures_dropped=self._measures,
             rewound=self._encoder.rewound,
             closed=self._encoder.closed,
@@ -110,26 +203,46 @@ class Geometries:
         self._read += 1
         return feature[1]
 
-    def _wkb(self, row: int, kind: int, points: int, geometry: Decoded | None) -> bytes | None:
-        if kind == NULL:
-            if geometry is not None:
-                raise self._contradiction(row, "a null shape was read as a geometry")
-            self._null += 1
-            return None
-        if points == 0:
-            self._empty += 1
-            return self._encoder.empty(_simple_type(kind), has_z=kind in WITH_Z)
-        if geometry is None:
+    def _check(self, row: int, kind: int, points: int, geometry: Decoded | None) -> None:
+        """Prove that there is a geometry exactly where the record announces one."""
+        if kind == NULL and geometry is not None:
+            raise self._contradiction(row, "a null shape was read as a geometry")
+        if kind != NULL and points and geometry is None:
             raise self._contradiction(row, f"its {points} positions were read as no geometry")
+
+    def _wkb(
+        self, row: int, kind: int, points: int, geometry: Decoded | None, odd: Oddity | None
+    ) -> bytes | None:
+        self._null += odd is Oddity.NULL
+        self._empty += odd is Oddity.EMPTY
+        self._not_finite += odd is Oddity.NAN
+        if kind == NULL:
+            return None
+        if geometry is None or points == 0:
+            return self._encoder.empty(_simple_type(kind), has_z=kind in WITH_Z)
         wkb, arrived = self._encoder.encode(geometry.type, geometry.coordinates)
         if arrived != points and kind != MULTIPATCH:
             raise self._contradiction(row, f"{arrived} of its {points} positions were read")
-        if geometry.type == "Point" and geometry.coordinates[0] != geometry.coordinates[0]:
-            self._empty += 1
         return wkb
 
     def _contradiction(self, row: int, what: str) -> CorruptError:
         return CorruptError(f"record {row + 1}: {what}", where=self._where)
+
+
+def _merged(some: pa.BinaryArray, others: list[bytes | None], is_some: Mask) -> pa.BinaryArray:
+    """Return two columns as one, in which the rows of the first are where `is_some` says."""
+    if not others:
+        return some
+    places = np.empty(len(is_some), np.int64)
+    places[is_some] = np.arange(len(some))
+    places[~is_some] = len(some) + np.arange(len(others))
+    return pa.concat_arrays([some, pa.array(others, pa.binary())]).take(pa.array(places))
+
+
+def _oddity(kind: int, points: int, geometry: Decoded | None) -> Oddity | None:
+    if geometry is None:
+        return oddity(kind, points, "", ())
+    return oddity(kind, points, geometry.type, geometry.coordinates)
 
 
 def _simple_type(kind: int) -> str:

@@ -44,9 +44,7 @@ class Parts:
         held = records[self.record]
         positions = self.positions[np.repeat(held, self.lengths)]
         renumbered = np.cumsum(records) - 1
-        return Parts(
-            renumbered[self.record[held]], gather.starts_of(self.lengths[held]), positions
-        )
+        return Parts(renumbered[self.record[held]], gather.starts_of(self.lengths[held]), positions)
 
 
 def parts_of(records: Records, block: Block, rows: Mask, least: int) -> tuple[Mask, Parts]:

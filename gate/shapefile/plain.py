@@ -65,15 +65,15 @@ class Plain:
     rings: Rings | None = None
 
 
-def decode(records: Records, block: Block, live: Mask, *, multi: bool) -> Plain:
-    """Decode those live rows of `block` that are plain.
+def decode(records: Records, block: Block, live: Mask, *, multi: bool, nulls: bool = True) -> Plain:
+    """Decode those live rows of `block` that are plain; null shapes are, with `nulls`.
 
     The records have been checked (`Records.check_content`). With `multi`, lines
     and polygons become their multi types; points never do.
     """
     kind = records.kind
     shapes = live & (block.kinds == kind)
-    null = live & (block.kinds == NULL)
+    null = live & (block.kinds == NULL) & nulls
     has_z = kind in WITH_Z
     found: Rings | None = None
     if kind in POINTS:
@@ -211,8 +211,9 @@ def _bounds(low: Floats, high: Floats | None = None) -> tuple[float, float, floa
     if not len(low):
         return None
     high = low if high is None else high
-    (west, south), (east, north) = (low[:, axis].min() for axis in (0, 1)), (
-        high[:, axis].max() for axis in (0, 1)
+    (west, south), (east, north) = (
+        (low[:, axis].min() for axis in (0, 1)),
+        (high[:, axis].max() for axis in (0, 1)),
     )
     return (float(west), float(south), float(east), float(north))
 

@@ -156,7 +156,9 @@ class Records:
             )
             self._refuse(
                 block.start,
-                (block.parts < 0) | (block.points < 0) | (block.content_bytes < self._needed(block)),
+                (block.parts < 0)
+                | (block.points < 0)
+                | (block.content_bytes < self._needed(block)),
                 "it is shorter than the points it announces",
             )
             several_parts |= bool((block.parts > 1).any())

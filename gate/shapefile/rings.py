@@ -44,9 +44,15 @@ class Rings:
         return self.shell == np.arange(len(self.shell))
 
     @property
+    def in_order(self) -> bool:
+        """Tell whether each shell is followed by its holes in the file."""
+        places = np.arange(len(self.shell))
+        return bool((np.diff(self.shell) >= 0).all() and (self.shell <= places).all())
+
+    @property
     def order(self) -> Integers:
         """Return the order in which each shell is followed by its holes."""
-        if (np.diff(self.shell) >= 0).all() and (self.shell <= np.arange(len(self.shell))).all():
+        if self.in_order:
             return np.arange(len(self.shell))
         return np.lexsort((~self.is_shell, self.shell))
 

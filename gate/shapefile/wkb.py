@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 Positions: TypeAlias = npt.NDArray[np.float64]
+Bounds: TypeAlias = tuple[float, float, float, float]
 
 _HEAD = struct.Struct("<BII")
 _POINT = struct.Struct("<BI2d")
@@ -43,12 +44,13 @@ class Encoder:
 
     With `multi`, lines and polygons become their multi types; points never do.
     `types` are names as in GeoParquet (`MultiPolygon Z`), `bounds` is
-    (xmin, ymin, xmax, ymax) of every position read, NaN left out.
+    (xmin, ymin, xmax, ymax) of every position read, those that are not finite
+    left out.
     """
 
     multi: bool
     types: set[str] = field(default_factory=set)
-    bounds: tuple[float, float, float, float] | None = None
+    bounds: Bounds | None = None
     rewound: int = 0
     closed: int = 0
     collapsed: int = 0
@@ -92,13 +94,23 @@ class Encoder:
         if not flat:
             return
         positions = np.concatenate(flat)
-        positions = positions[~np.isnan(positions).any(axis=1)]
-        if self.bounds is not None:
-            west, south, east, north = self.bounds
-            positions = np.concatenate((positions, [(west, south), (east, north)]))
+        positions = positions[np.isfinite(positions).all(axis=1)]
         if len(positions):
             low, high = positions.min(axis=0), positions.max(axis=0)
-            self.bounds = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+            self.extend((float(low[0]), float(low[1]), float(high[0]), float(high[1])))
+
+    def extend(self, bounds: Bounds | None) -> None:
+        """Take other bounds into these."""
+        if bounds is None or self.bounds is None:
+            self.bounds = self.bounds or bounds
+            return
+        west, south, east, north = self.bounds
+        self.bounds = (
+            min(west, bounds[0]),
+            min(south, bounds[1]),
+            max(east, bounds[2]),
+            max(north, bounds[3]),
+        )
 
     def _point(self, position: Sequence[float]) -> bytes:
         self._points.append(position)
