@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import shapely
 
+from gate.overrides import Overrides
+from gate.policies import Policies
 from gate.shapefile.reader import ReadOptions, open_layer
 from gate.shapefile.report import Report
 from tests.shapefiles import write
@@ -55,13 +57,26 @@ class Reading:
         }
 
 
+def read_options(**options: Any) -> ReadOptions:
+    """Return options whose overrides and policies are given flat."""
+
+    def taken(of: type[Any]) -> Any:
+        names = [each.name for each in fields(of) if each.name in options]
+        return of(**{name: options.pop(name) for name in names})
+
+    return ReadOptions(overrides=taken(Overrides), policies=taken(Policies), **options)
+
+
 def read(
     bundle: Mapping[str, bytes],
     folder: Path,
     name: str = "roads.shp",
     **options: Any,
 ) -> Reading:
-    """Write the bundle to `folder` and read it to the end; `options` are those of `ReadOptions`."""
-    with open_layer(write(bundle, folder), name=name, options=ReadOptions(**options)) as layer:
+    """Write the bundle to `folder` and read it to the end.
+
+    `options` are those of `ReadOptions`, of `Overrides` and of `Policies`.
+    """
+    with open_layer(write(bundle, folder), name=name, options=read_options(**options)) as layer:
         batches = list(layer.batches())
         return Reading(pa.Table.from_batches(batches, layer.schema), layer.geo_crs, layer.report())

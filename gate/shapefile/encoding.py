@@ -1,7 +1,7 @@
 """Which encoding the text of a table is in, and who says so.
 
-Order of trust: the caller's override, the `.cpg`, the language byte of the
-.dbf, the bytes themselves. Language byte 0x57 ("the ANSI code page of the
+Order of trust: a person's override, the `.cpg`, the `.cst` (the same, of other
+writers), the language byte of the .dbf, the bytes themselves. Language byte 0x57 ("the ANSI code page of the
 machine") is what many programs write whatever the text is, so it only breaks
 the tie when the bytes are not UTF-8.
 
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
-from gate.errors import UnsupportedError
+from gate.errors import UnknownOverrideError
 from gate.shapefile.dbf import BLOCK_ROWS, Table
 from gate.shapefile.files import let_go
 from gate.shapefile.findings import Findings, shown
@@ -83,6 +83,7 @@ class Source(Enum):
 
     OVERRIDE = "override"
     CPG = "cpg"
+    CST = "cst"
     LANGUAGE = "language_byte"
     DETECTED = "detected"
     DEFAULT = "default"
@@ -96,24 +97,44 @@ class Encoding:
     source: Source
 
 
-def choose(table: Table, cpg: bytes | None, override: str | None, findings: Findings) -> Encoding:
+def choose(
+    table: Table, sidecars: Mapping[str, bytes], override: str, where: str, findings: Findings
+) -> Encoding:
     """Return the encoding of a table's text.
 
-    An unknown `.cpg` or language byte is a notice and the next source is asked.
-    An unknown override raises `UnsupportedError`, because a person meant it.
+    An unknown `.cpg`, `.cst` or language byte is a notice and the next source is
+    asked. Text that is UTF-8 while the files say something else is a notice too.
+    An unknown override raises `UnknownOverrideError`, because a person meant it.
     """
-    if override is not None:
+    if override:
         if (name := spelled(override)) is None:
-            cure = "name an encoding such as UTF-8, CP1252 or ISO-8859-2"
-            raise UnsupportedError(f"the encoding {override!r} is unknown", cure=cure)
+            cure = "use UTF-8, CP1252, ISO-8859-2 or the like, and deliver the object's event again"
+            what = f"the metadata says encoding={shown(override)!r}, which is no encoding"
+            raise UnknownOverrideError(what, where=where, cure=cure)
         return Encoding(name, Source.OVERRIDE)
-    if cpg is not None and (text := _plain(cpg)):
-        if (name := spelled(text)) is not None:
-            return Encoding(name, Source.CPG)
-        findings.notice("unknown_cpg", f"the .cpg says {shown(text)!r}, which is no encoding")
+    found = _stated(table, sidecars, findings) or _detected(table, findings)
+    stated = found.source not in (Source.DETECTED, Source.DEFAULT)
+    if stated and found.name != "utf-8" and _has_high_bytes(table) and _is_utf8(table):
+        what = f"the text is UTF-8 though {found.source.value} says {found.name}; it is believed"
+        findings.notice("looks_like_utf8", what)
+    return found
+
+
+def _stated(table: Table, sidecars: Mapping[str, bytes], findings: Findings) -> Encoding | None:
+    """Return what the files say."""
+    for source, extension in ((Source.CPG, ".cpg"), (Source.CST, ".cst")):
+        if text := _plain(sidecars.get(extension, b"")):
+            if (name := spelled(text)) is not None:
+                return Encoding(name, source)
+            what = f"the {extension} says {shown(text)!r}, which is no encoding"
+            findings.notice(f"unknown_{source.value}", what)
     language = table.language
-    if language in LANGUAGE:
-        return Encoding(LANGUAGE[language], Source.LANGUAGE)
+    return Encoding(LANGUAGE[language], Source.LANGUAGE) if language in LANGUAGE else None
+
+
+def _detected(table: Table, findings: Findings) -> Encoding:
+    """Return what the bytes of the text say, where nobody else does."""
+    language = table.language
     if language not in (0, ANSI):
         what = f"the language byte 0x{language:02x} of the .dbf is unknown"
         findings.notice("unknown_language", what)
@@ -158,6 +179,11 @@ def _plain(cpg: bytes) -> str:
     """Return the first line of a .cpg without byte order mark, NULs and blanks."""
     text = cpg.removeprefix(codecs.BOM_UTF8).decode("latin-1").replace("\0", "").strip()
     return text.splitlines()[0].strip() if text else ""
+
+
+def _has_high_bytes(table: Table) -> bool:
+    """Tell whether any text is not ASCII."""
+    return any(not content.isascii() for content in _text(table))
 
 
 def _is_utf8(table: Table) -> bool:

@@ -17,6 +17,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 STEM = "layer"
 SIDECAR_LIMIT_BYTES = 1 << 20
+TEXT_SIDECARS = (".prj", ".cpg", ".cst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Files:
 
 
 def map_files(folder: Path, name: str) -> Files:
-    """Map `layer.shp`, `.shx` and `.dbf` of a folder; read `.prj` and `.cpg` if present.
+    """Map `layer.shp`, `.shx` and `.dbf` of a folder; read the text sidecars that are there.
 
     `name` is what the user calls the layer, with or without `.shp`. Raises
     `MissingComponentError` or, for a file of no bytes, `EmptyComponentError`.
@@ -50,7 +51,7 @@ def map_files(folder: Path, name: str) -> Files:
     )
     sidecars = {
         known: content
-        for known in (".prj", ".cpg")
+        for known in TEXT_SIDECARS
         if (content := _head(folder / f"{STEM}{known}")) is not None
     }
     return Files(folder, stem, shp, shx, dbf, sidecars)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from gate.shapefile.port import Notice
+from gate.shapefile.rejects import RejectList
 
 EXAMPLES = 20
 TEXT_LIMIT = 60
@@ -39,10 +40,12 @@ class Problem:
 class Findings:
     """The notices, value problems and rejects of one read.
 
-    Memory is bounded: by kinds of problem and fields, not by rows.
+    Memory is bounded: by kinds of problem and fields, not by rows. Rejected rows
+    go to `listed` in full.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listed: RejectList | None = None) -> None:
+        self.listed = listed
         self._notices: dict[tuple[str, str], int] = {}
         self._values: dict[tuple[str, str], Problem] = {}
         self._rejects: dict[str, Problem] = {}
@@ -57,9 +60,11 @@ class Findings:
         if count:
             self._values.setdefault((name, reason), Problem(reason, name)).add(count, examples)
 
-    def reject(self, reason: str, row: int, text: str) -> None:
-        """Note a row that is not loaded."""
+    def reject(self, reason: str, row: int, text: str, *, listed: bool = True) -> None:
+        """Note a row that is not loaded; one that was expected need not be `listed`."""
         self._rejects.setdefault(reason, Problem(reason)).add(1, (Example(row, text),))
+        if listed and self.listed is not None:
+            self.listed.add(row, reason, text)
 
     @property
     def rejected(self) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from gate.errors import CorruptError, MissingComponentError, UnsupportedError
+from gate.errors import CorruptError, MissingComponentError, UnknownOverrideError
 from tests.reading import read
 from tests.shapefiles import (
     DBF_COUNT,
@@ -123,7 +123,7 @@ def test_case_3_the_override_beats_the_cpg(tmp_path: Path) -> None:
 
 def test_case_3_an_unknown_override_is_refused(tmp_path: Path) -> None:
     """Case 3: a person who names an encoding that does not exist is told so."""
-    with pytest.raises(UnsupportedError, match="klingon"):
+    with pytest.raises(UnknownOverrideError, match="klingon"):
         read(column(TEXT, "x"), tmp_path, encoding="klingon")
 
 
