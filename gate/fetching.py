@@ -9,6 +9,7 @@ from pathlib import Path
 from gate.errors import SourceDeletedError, TooLargeError
 from gate.identity import Pin, Revision
 from gate.names import ARCHIVE_EXTENSIONS, Component
+from gate.overrides import relevant
 from gate.shapefile.port import METADATA_EXTENSION, METADATA_LIMIT_BYTES, READ_EXTENSIONS
 from gate.source.port import ObjectFacts, Source
 
@@ -28,6 +29,11 @@ class Fetched:
     facts: Mapping[str, ObjectFacts]
     absent: tuple[Pin, ...] = ()
     oversize: ObjectFacts | None = None
+
+    @property
+    def said(self) -> dict[str, dict[str, str]]:
+        """Return what the metadata of its objects says of how to read them, by object name."""
+        return relevant({fact.name: fact.metadata for fact in self.facts.values()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Fetch:
         left out, for the bundle is readable without it and would otherwise
         never be ingested again. Raises `TooLargeError`, and what the source raises.
         """
-        found = self._stat(revision)
+        found = self.look(revision)
         if isinstance(found, Overwritten):
             return found
         size_bytes = sum(fact.size_bytes for fact in found.facts.values())
@@ -76,7 +82,11 @@ class Fetch:
                 return self(revision, folder, beat)
         return found
 
-    def _stat(self, revision: Revision) -> Fetched | Overwritten:
+    def look(self, revision: Revision) -> Fetched | Overwritten:
+        """Return what there is to download, or what has replaced a pinned object.
+
+        Raises `SourceDeletedError`, and what the source raises.
+        """
         facts: dict[str, ObjectFacts] = {}
         absent: list[Pin] = []
         for extension, pin in revision.pins:

@@ -1,6 +1,7 @@
 """One job: from the pinned objects of a revision to the sink, or to a clear end.
 
     newer revision dispatched?   → superseded, nothing is downloaded
+    was held, and nothing new?   → held again, nothing is downloaded
     sink already holds it?       → done, nothing is downloaded
     stat and fetch each pin      → an object that was overwritten or deleted ends the job
     check, read, count           → a bundle at fault ends dead, a passing fault fails
@@ -34,9 +35,10 @@ from gate.errors import (
 from gate.fetching import Fetch, Fetched, Overwritten
 from gate.identity import Revision
 from gate.job import Job, State
-from gate.layers import LayerResult, Layers, failure_of, unforeseen
+from gate.layers import LayerResult, Layers, failure_of, selected, unforeseen
 from gate.layers import summary_of as summary_of_layers
 from gate.manifest import PublishedRevision
+from gate.overrides import Overrides, stated
 from gate.ownership import Ownership, Stop, Stopped
 from gate.publishing import Publisher, Unread, fields, report_facts
 from gate.settings import Settings
@@ -47,6 +49,9 @@ from gate.store.port import Claim, Store, StoredJob
 
 # How often to try again when events keep changing the manifest in between.
 NOTE_ROUNDS = 5
+
+# Where the summary of a held job says what the metadata of its objects was.
+SAID = "overrides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,6 @@ class Ingest:
                 return self._superseded(own, "a newer revision was dispatched")
             except BundleError as error:
                 return self._end(own, job.dead(own.job, error, now=own.now))
-            except HeldError as error:
-                return self._end(own, job.held(own.job, error, now=own.now))
             except (TransientError, ConfigurationError) as error:
                 return self._failed(own, error)
             except Exception as error:  # noqa: BLE001  an unforeseen fault uses up an attempt too
@@ -138,12 +141,31 @@ class Ingest:
         if isinstance(standing, Published):
             return self._published(own, standing, {})
         fetch = Fetch(self.source, self.settings.required, self.settings.max_bundle_bytes)
+        if SAID in own.job.summary:
+            looked = fetch.look(revision)
+            if isinstance(looked, Fetched) and looked.said == own.job.summary[SAID]:
+                return self._still_held(own)
         with tempfile.TemporaryDirectory(prefix="gate-") as folder:
             fetched = fetch(revision, Path(folder), own.beat)
             if isinstance(fetched, Overwritten):
                 return self._overwritten(own, fetched)
-            publish = self._archive if revision.bundle.archive else self._bundle
-            return publish(own, fetched, Path(folder))
+            return self._loaded(own, fetched, Path(folder))
+
+    def _loaded(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:
+        """Publish what was fetched, as its objects' metadata says; hold it for want of a fact."""
+        publish = self._archive if own.job.revision.bundle.archive else self._bundle
+        try:
+            return publish(own, fetched, stated(fetched.said), folder)
+        except HeldError as error:
+            known = {SAID: fetched.said}
+            return self._end(own, job.held(own.job, error, now=own.now, summary=known))
+
+    def _still_held(self, own: Ownership) -> Ending:
+        """Put a revived job aside again; its letter is sent if it never was."""
+        own.write(job.still_held(own.job, now=own.now))
+        if not own.job.notified:
+            return self._notify(own)
+        return Ending(State.HELD, "the metadata of its objects is what it was")
 
     @property
     def _publisher(self) -> Publisher:
@@ -156,24 +178,37 @@ class Ingest:
             own, f"generation {by.generation} of {by.component.name} has replaced the pinned one"
         )
 
-    def _bundle(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:
+    def _bundle(
+        self, own: Ownership, fetched: Fetched, overrides: Overrides, folder: Path
+    ) -> Ending:
         """Publish the one layer of a bundle."""
         facts = report_facts(own.job, fetched, self.product)
-        unread = Unread(folder, own.job.revision.bundle.basename, facts=facts)
+        name = own.job.revision.bundle.basename
+        unread = Unread(folder, name, overrides=overrides, facts=facts)
         result, report = self._publisher.layer(own, unread)
         if isinstance(result, Outdated):
             return self._superseded(own, f"the sink holds revision order {result.order}")
         return self._published(own, result, report)
 
-    def _archive(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:
+    def _archive(
+        self, own: Ownership, fetched: Fetched, overrides: Overrides, folder: Path
+    ) -> Ending:
         """Publish each layer of an archive that can be, then the index of them."""
         bundle = own.job.revision.bundle
         packed = folder / f"layer{bundle.archive}"
-        contents = self.unpack(packed, folder, bundle.basename, own.beat)
+        unpacked = self.unpack(packed, folder, bundle.basename, own.beat)
         packed.unlink()
+        contents = selected(unpacked, overrides.layer, bundle.basename)
         facts = report_facts(own.job, fetched, self.product)
         required = self.settings.required
-        archived = Layers(self._publisher, contents, bundle.basename, facts, required)
+        archived = Layers(
+            self._publisher,
+            contents,
+            bundle.basename,
+            facts,
+            required,
+            overrides.for_each_layer,
+        )
         results = archived.publish(own)
         if isinstance(results, Outdated):
             return self._superseded(own, f"the sink holds revision order {results.order}")
@@ -183,9 +218,15 @@ class Ingest:
         location = self._publisher.index(own, archived.index(results))
         if isinstance(location, Outdated):
             return self._superseded(own, f"the sink holds revision order {location.order}")
-        return self._accounted(own, results, location)
+        return self._accounted(own, results, location, fetched.said)
 
-    def _accounted(self, own: Ownership, results: tuple[LayerResult, ...], location: str) -> Ending:
+    def _accounted(
+        self,
+        own: Ownership,
+        results: tuple[LayerResult, ...],
+        location: str,
+        said: Mapping[str, Any],
+    ) -> Ending:
         """End the job of an archive by what became of its layers."""
         summary = summary_of_layers(results, location)
         match failure_of(own.job.revision.bundle, results):
@@ -198,7 +239,8 @@ class Ingest:
                 self._done(own, partial, location, error.what)
                 return self._notify(own)
             case HeldError() as error:
-                return self._end(own, job.held(own.job, error, now=own.now, summary=summary))
+                known = {**summary, SAID: said}
+                return self._end(own, job.held(own.job, error, now=own.now, summary=known))
             case error:
                 return self._end(own, job.dead(own.job, error, now=own.now, summary=summary))
 

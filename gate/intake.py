@@ -22,6 +22,7 @@ from gate import job, log, manifest
 from gate.errors import ConfigurationError, GateError
 from gate.events import ObjectFinalized
 from gate.identity import Pin, Revision
+from gate.job import State
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
 from gate.names import Bundle, Component, Reason, parse
 from gate.settings import Settings
@@ -197,14 +198,14 @@ class Intake:
     def _follow(self, claim: Claim, revision_id: str) -> Receipt | None:
         """Take over the job that this event once dispatched, if it needs somebody.
 
-        `None` if it has ended after all, or is gone.
+        A held job is taken up too, to see whether what it waits for has come.
+        `None` if the job has ended otherwise, or is gone.
         """
         stored = self.store.job(revision_id)
         if stored is None:
             return None
-        claimed = job.claim(
-            stored.job, token=claim.token, now=stored.now, limits=self.settings.limits
-        )
+        take = job.revive if stored.job.state is State.HELD else job.claim
+        claimed = take(stored.job, token=claim.token, now=stored.now, limits=self.settings.limits)
         if isinstance(claimed, job.Ended):
             return None
         if isinstance(claimed, job.Busy):

@@ -47,7 +47,8 @@ class State(Enum):
 
 
 # The legal moves. Each end is reached only from a claim that is still owned;
-# an exhausted job is buried from where it was found.
+# an exhausted job is buried from where it was found, and a held one is looked at
+# again when its event comes again.
 MOVES: Mapping[State, frozenset[State]] = {
     State.RUNNING: frozenset(State),
     State.FAILED: frozenset({State.RUNNING, State.DEAD}),
@@ -55,7 +56,7 @@ MOVES: Mapping[State, frozenset[State]] = {
     State.PARTIAL: frozenset(),
     State.DEAD: frozenset(),
     State.SUPERSEDED: frozenset(),
-    State.HELD: frozenset(),
+    State.HELD: frozenset({State.RUNNING}),
 }
 
 ENDED = frozenset({State.DONE, State.PARTIAL, State.DEAD, State.SUPERSEDED, State.HELD})
@@ -193,6 +194,29 @@ def claim(
             next_attempt_at=None,
         )
     )
+
+
+def revive(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed:
+    """Take up a held job, to see whether a person has supplied the fact.
+
+    Its attempts count from one again, since it was not they that failed. Its
+    summary stays: it tells what was known when the job was held.
+    """
+    return Claimed(
+        replace(
+            _moved(job, State.RUNNING),
+            fence=job.fence + 1,
+            attempts=1,
+            token=token,
+            lease_expires_at=now + limits.lease,
+            ended_at=None,
+        )
+    )
+
+
+def still_held(job: Job, *, now: datetime) -> Job:
+    """Return a revived job put aside again, since nothing has changed: no second letter."""
+    return replace(_moved(job, State.HELD), ended_at=now)
 
 
 def renewed(job: Job, *, now: datetime, limits: Limits) -> Job:

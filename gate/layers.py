@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gate import log
@@ -23,9 +23,11 @@ from gate.errors import (
     SomeLayersError,
     TransientError,
     UnexpectedError,
+    UnknownOverrideError,
 )
 from gate.job import bounded
-from gate.names import Bundle
+from gate.names import Bundle, fold
+from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
 from gate.publishing import Publisher, Unread, fields
 from gate.shapefile.port import ArchivedLayer, Contents, Notice
@@ -71,7 +73,8 @@ class Layers:
     """Publish the layers of one archive.
 
     `name` is what messages call the archive, `facts` what each report says of
-    the job, `required` the extensions that each layer must have.
+    the job, `required` the extensions that each layer must have. `overrides` say
+    how to read each of them.
     """
 
     publisher: Publisher
@@ -79,6 +82,7 @@ class Layers:
     name: str
     facts: Mapping[str, Any]
     required: tuple[str, ...]
+    overrides: Overrides = NOTHING
 
     def publish(self, own: Ownership) -> tuple[LayerResult, ...] | Outdated:
         """Publish every layer that can be; return the results in order of name.
@@ -132,7 +136,8 @@ class Layers:
                 raise MissingComponentError("is missing", where=where, cure=cure)
         archived = {"layer": layer.name, "spelled": layer.spelled}
         facts = {**self.facts, "archive": {**archived, "notices": _plain(layer.notices)}}
-        return Unread(layer.folder, f"{self.name}/{layer.name}", layer.name, facts)
+        name = f"{self.name}/{layer.name}"
+        return Unread(layer.folder, name, layer.name, self.overrides, facts)
 
     def index(self, results: Sequence[LayerResult]) -> dict[str, Any]:
         """Return the whole account: every layer, and what was odd about the archive."""
@@ -141,6 +146,29 @@ class Layers:
             "layers": [result.as_json() for result in results],
             "notices": _plain(self.contents.notices),
         }
+
+
+def selected(contents: Contents, wanted: str, where: str) -> Contents:
+    """Return an archive as if it held the one layer that a person chose, if one was chosen.
+
+    A layer is chosen by its whole name, or by its last part if no other layer
+    has the same; case does not matter. Raises `UnknownOverrideError`.
+    """
+    if not wanted:
+        return contents
+    name = fold(wanted)
+    whole = [layer for layer in contents.layers if fold(layer.name) == name]
+    last = [layer for layer in contents.layers if fold(layer.name.rpartition("/")[2]) == name]
+    found = whole or last
+    if len(found) == 1:
+        return replace(contents, layers=(found[0],))
+    names = ", ".join(layer.name[:NAME_CHARACTERS] for layer in contents.layers[:SHOWN_LAYERS])
+    how = f"{len(found)} layers" if found else "no layer"
+    raise UnknownOverrideError(
+        f"the metadata layer={wanted[:NAME_CHARACTERS]!r} names {how} of {names}",
+        where=where,
+        cure="name one of these layers, and deliver the archive's event again",
+    )
 
 
 def counts(results: Sequence[LayerResult]) -> dict[str, int]:

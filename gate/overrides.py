@@ -37,18 +37,30 @@ class Overrides:
         return Overrides(self.encoding, self.crs)
 
 
-def stated(metadata: Mapping[str, Mapping[str, str]]) -> Overrides:
-    """Return what the metadata of components says; `metadata` maps each object's name to its own.
+NOTHING = Overrides()
+
+
+def relevant(metadata: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Return what of the metadata of objects (name → its own) is about reading.
 
     Keys are taken in any case, and blanks around a value are not part of it.
-    Raises `ConflictingOverridesError` if two say different things.
+    """
+    found = {}
+    for name in sorted(metadata):
+        stripped = {key.strip().lower(): value.strip() for key, value in metadata[name].items()}
+        if facts := {key: stripped[key] for key in KEYS if stripped.get(key)}:
+            found[name] = facts
+    return found
+
+
+def stated(metadata: Mapping[str, Mapping[str, str]]) -> Overrides:
+    """Return what `relevant` metadata says.
+
+    Raises `ConflictingOverridesError` if two components say different things.
     """
     found: dict[str, tuple[str, str]] = {}
-    for name in sorted(metadata):
-        for key, raw in metadata[name].items():
-            fact, value = key.strip().lower(), raw.strip()
-            if fact not in KEYS or not value:
-                continue
+    for name in metadata:
+        for fact, value in metadata[name].items():
             other, known = found.setdefault(fact, (name, value))
             if known != value:
                 raise ConflictingOverridesError(

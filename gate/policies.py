@@ -80,6 +80,9 @@ class Policies:
         }
 
 
+DEFAULTS = Policies()
+
+
 def authority(text: str) -> str | None:
     """Return a CRS in the form `EPSG:n`, `None` if it is not spelled as one.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gate import log
 from gate.fetching import Fetched
 from gate.job import Job
+from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
 from gate.shapefile.port import METADATA_EXTENSION, Layer, OpenLayer
 from gate.sinks.port import Outdated, Publication, Published, Sink
@@ -24,12 +25,14 @@ class Unread:
 
     Its files lie in `folder` as `layer<extension>`; messages call it `name`.
     `layer` is its name in the archive, empty if the bundle is one layer.
-    `facts` are what its report says beside what the reader tells.
+    `overrides` beat what the files say. `facts` are what its report says beside
+    what the reader tells.
     """
 
     folder: Path
     name: str
     layer: str = ""
+    overrides: Overrides = NOTHING
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,7 +56,7 @@ class Publisher:
         owner = _Owner(own)
         log.write("reading", name=unread.name, **fields(own.job))
         metadata = _metadata(unread.folder)
-        with self.open_layer(unread.folder, unread.name) as layer:
+        with self.open_layer(unread.folder, unread.name, unread.overrides) as layer:
 
             def complete() -> Mapping[str, Any]:
                 report.update(unread.facts)
@@ -85,12 +88,14 @@ class Publisher:
 def report_facts(running: Job, fetched: Fetched, product: str) -> dict[str, Any]:
     """Return what every report of a job says of the job and of the objects it was made from."""
     revision = running.revision
-    pins = {}
+    pins: dict[str, dict[str, Any]] = {}
     for extension, pin in revision.pins:
         pins[extension] = {"name": pin.name, "generation": str(pin.generation)}
         if extension in fetched.facts:
             fact = fetched.facts[extension]
             pins[extension].update(crc32c=fact.crc32c, bytes=str(fact.size_bytes))
+            if said := fetched.said.get(fact.name):
+                pins[extension]["metadata"] = said
     facts: dict[str, Any] = {
         "bundle": str(revision.bundle),
         "revision": revision.id,

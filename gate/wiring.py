@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +19,8 @@ from gate.dead_letters import DeadLetters, LoggedDeadLetters
 from gate.identity import Pin
 from gate.intake import Intake
 from gate.names import Component
+from gate.overrides import NOTHING, Overrides
+from gate.policies import DEFAULTS, Policies
 from gate.settings import Settings
 from gate.store.firestore import Collections, FirestoreStore, connect
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
     from gate.cloud_storage import CloudStorage
     from gate.ingest import Ingest
-    from gate.shapefile.port import Layer, Unpack
+    from gate.inspect import Inspect
+    from gate.shapefile.port import Layer, OpenLayer, Unpack
     from gate.source.port import Source
 
 __version__ = "0.1.0"
@@ -57,7 +60,7 @@ class Gate:
             store=self._store,
             source=self._source,
             sink=open_sink(self.settings.sink, self._storage),
-            open_layer=_open_layer,
+            open_layer=opener(self.settings.policies),
             unpack=unpacker(self.settings),
             letters=self.letters,
             settings=self.settings,
@@ -110,12 +113,39 @@ class Gate:
         return self._source.siblings(bundle.bucket, bundle.folder, component.spelled_stem)
 
 
-@contextmanager
-def _open_layer(folder: Path, name: str) -> Iterator[Layer]:
-    from gate.shapefile.reader import ReadOptions, open_layer
+def opener(policies: Policies = DEFAULTS) -> OpenLayer:
+    """Return what opens layers and reads them by these policies."""
 
-    with open_layer(folder, name=name, options=ReadOptions()) as layer:
-        yield layer
+    @contextmanager
+    def opened(folder: Path, name: str, overrides: Overrides = NOTHING) -> Iterator[Layer]:
+        from gate.shapefile.reader import ReadOptions, open_layer
+
+        options = ReadOptions(overrides=overrides, policies=policies)
+        with open_layer(folder, name=name, options=options) as layer:
+            yield layer
+
+    return opened
+
+
+def inspector(settings: Settings, progress: Callable[[str, int], object]) -> Inspect:
+    """Return what inspects bundles as this deployment would read them."""
+    from gate.inspect import Inspect
+
+    return Inspect(
+        opener(settings.policies),
+        unpacker(settings),
+        settings.required,
+        settings.max_bundle_bytes,
+        progress,
+    )
+
+
+def live_source() -> Source:
+    """Return the source on Cloud Storage, with the credentials of the environment."""
+    from gate.cloud_storage import connect as connect_storage
+    from gate.source.cloud_storage import CloudStorageSource
+
+    return CloudStorageSource(connect_storage())
 
 
 def unpacker(settings: Settings) -> Unpack:

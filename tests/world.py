@@ -26,7 +26,12 @@ import pyarrow as pa
 
 from gate import dead_letters, events, settings
 from gate.dead_letters import DeadLetter
-from gate.errors import EmptyComponentError, TornBundleError, TransientError
+from gate.errors import (
+    EmptyComponentError,
+    MissingCrsError,
+    TornBundleError,
+    TransientError,
+)
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.identity import Revision
 from gate.ingest import Ending, Ingest
@@ -34,6 +39,7 @@ from gate.intake import Intake, Outcome, Receipt
 from gate.job import Job, State
 from gate.manifest import Manifest
 from gate.names import Bundle, Component, parse
+from gate.overrides import NOTHING, Overrides
 from gate.shapefile.archive import Archives
 from gate.shapefile.port import OpenLayer
 from gate.sinks.memory import Dataset, MemorySink
@@ -186,18 +192,24 @@ class Reader:
 
     Row n joins line n of the `.shp` with line n of the `.dbf`, so that a
     mixture of two exports shows in the rows. `on_row` is called with the row's
-    number before each one-row batch; `fault` is raised on opening.
+    number before each one-row batch; `fault` is raised on opening. `told` are
+    the overrides of each opening.
     """
 
     opened: list[str] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
     on_row: Callable[[int], object] = lambda _number: None
     fault: Exception | None = None
+    told: list[Overrides] = field(default_factory=list)
+    demand: Callable[[Overrides], bool] | None = None
 
     @contextmanager
-    def __call__(self, folder: Path, name: str) -> Iterator[_Layer]:
-        """Open the layer in `folder`."""
+    def __call__(self, folder: Path, name: str, overrides: Overrides = NOTHING) -> Iterator[_Layer]:
+        """Open the layer in `folder`; with a `demand`, only if the overrides fulfil it."""
         self.opened.append(name)
+        self.told.append(overrides)
+        if self.demand and not self.demand(overrides):
+            raise MissingCrsError("there is no .prj", where=name)
         self.folders.append(folder)
         if self.fault:
             raise self.fault
@@ -295,10 +307,16 @@ class World:
             monotonic=lambda: self.clock.passed_seconds,
         )
 
-    def upload(self, name: str, payload: bytes = b"-") -> ObjectFinalized:
+    def upload(
+        self, name: str, payload: bytes = b"-", metadata: Mapping[str, str] | None = None
+    ) -> ObjectFinalized:
         """Store an object under a new, greater generation and return its event."""
-        facts = self.source.put(BUCKET, name, payload)
+        facts = self.source.put(BUCKET, name, payload, metadata)
         return ObjectFinalized(BUCKET, name, facts.generation, f"event-{next(self._numbers)}")
+
+    def describe(self, name: str, **metadata: str) -> None:
+        """Set the metadata of an object as it lies there: no new generation, no event."""
+        self.source.describe(BUCKET, name, metadata)
 
     def upload_bundle(
         self, base: str, version: str = "first", *, rows: int = 3, parts: tuple[str, ...] = PARTS

@@ -111,9 +111,11 @@ def _pieces(geometry: Any, is_area: bool) -> list[Any]:
         strip = shapely.box(360 * turn - 180, -90, 360 * turn + 180, 90)
         piece = shapely.intersection(geometry, strip)
         wanted = _POLYGON if is_area else _LINE
-        for part in shapely.get_parts(shapely.get_parts(piece)):
-            if shapely.get_type_id(part) == wanted and not part.is_empty:
-                found.append(shapely.transform(part, _shift(-360 * turn), bool(part.has_z)))
+        found += [
+            shapely.transform(part, _shift(-360 * turn), bool(part.has_z))
+            for part in shapely.get_parts(shapely.get_parts(piece))
+            if shapely.get_type_id(part) == wanted and not part.is_empty
+        ]
     return found
 
 

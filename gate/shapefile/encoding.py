@@ -1,9 +1,9 @@
 """Which encoding the text of a table is in, and who says so.
 
 Order of trust: a person's override, the `.cpg`, the `.cst` (the same, of other
-writers), the language byte of the .dbf, the bytes themselves. Language byte 0x57 ("the ANSI code page of the
-machine") is what many programs write whatever the text is, so it only breaks
-the tie when the bytes are not UTF-8.
+writers), the language byte of the .dbf, the bytes themselves. Language byte
+0x57 ("the ANSI code page of the machine") is what many programs write whatever
+the text is, so it only breaks the tie when the bytes are not UTF-8.
 
 Code pages of the language byte: dBase and Visual FoxPro documentation, as
 listed in the driver pages of GDAL.

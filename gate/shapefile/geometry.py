@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gate.errors import CorruptError, LostRowsError
-from gate.policies import Policies, RowPolicy
+from gate.policies import DEFAULTS, Policies, RowPolicy
 from gate.shapefile import plain
 from gate.shapefile.findings import Findings
 from gate.shapefile.headers import NAMES, Structure
@@ -91,7 +91,7 @@ class Geometries:
         self,
         structure: Structure,
         findings: Findings,
-        policies: Policies = Policies(),
+        policies: Policies = DEFAULTS,
         *,
         multi: bool = False,
         by_bytes: bool = False,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gate.errors import BundleError
+from gate.overrides import NOTHING, Overrides
 from gate.sinks.port import Table
 
 # What reading needs; spatial indexes are pinned as part of the revision, but
@@ -45,9 +46,14 @@ class Layer(Table, Protocol):
         ...
 
 
-# Opens the layer in a folder of files named `layer.<ext>`; the text is the name
-# that messages use.
-OpenLayer = Callable[[Path, str], AbstractContextManager[Layer]]
+class OpenLayer(Protocol):
+    """Whatever opens the layer in a folder of files named `layer.<ext>`."""
+
+    def __call__(
+        self, folder: Path, name: str, overrides: Overrides = NOTHING
+    ) -> AbstractContextManager[Layer]:
+        """Open the layer; messages call it `name`, and `overrides` beat what the files say."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from gate.errors import LostRowsError, RowsRejectedError
-from gate.overrides import Overrides
-from gate.policies import Policies, Reader, Validity
+from gate.overrides import NOTHING, Overrides
+from gate.policies import DEFAULTS, Policies, Reader, Validity
 from gate.shapefile import columns, crs, encoding, features, headers
 from gate.shapefile.ahead import Ahead, lagging
 from gate.shapefile.columns import Cells, Column
@@ -35,7 +35,7 @@ from gate.shapefile.encoding import Encoding
 from gate.shapefile.features import NEUTRAL_ENCODING, Features
 from gate.shapefile.files import let_go, map_files
 from gate.shapefile.findings import Findings
-from gate.shapefile.gather import Integers, Mask
+from gate.gather import Integers, Mask
 from gate.shapefile.geometry import Geometries
 from gate.shapefile.headers import Structure
 from gate.shapefile.plain import Plain
@@ -49,7 +49,6 @@ from gate.shapefile.report import (
     GeometryFacts,
     Judgement,
     Named,
-    NearMatch,
     Report,
     RowCounts,
     library_versions,
@@ -83,8 +82,8 @@ class ReadOptions:
     """
 
     batch_bytes: int = 4 << 20
-    overrides: Overrides = Overrides()
-    policies: Policies = Policies()
+    overrides: Overrides = NOTHING
+    policies: Policies = DEFAULTS
 
 
 class Layer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate import crc32c
@@ -48,6 +48,13 @@ class MemorySource:
             )
             self._live[bucket, name] = _Stored(facts, payload)
         return facts
+
+    def describe(self, bucket: str, name: str, metadata: Mapping[str, str]) -> None:
+        """Set the metadata of the live object, as a person does: its generation stays."""
+        with self._lock:
+            stored = self._live[bucket, name]
+            facts = replace(stored.facts, metadata=dict(metadata))
+            self._live[bucket, name] = _Stored(facts, stored.payload)
 
     def delete(self, bucket: str, name: str) -> None:
         """Remove the live object."""

@@ -39,9 +39,13 @@ def claim_status(job: Job) -> str:
 
 
 def unended_jobs(claim: Document) -> tuple[str, ...]:
-    """Return the ids of the jobs that a claim's event dispatched and that go on."""
+    """Return the ids of the jobs that a claim's event dispatched and that may yet go on.
+
+    A held job is one of them: what it waits for may have come.
+    """
     jobs = claim.get("jobs", {})
-    return tuple(sorted(job for job, status in jobs.items() if status == DISPATCHED))
+    open_ended = (DISPATCHED, State.HELD.value)
+    return tuple(sorted(job for job, status in jobs.items() if status in open_ended))
 
 
 def published_fields(published: PublishedRevision) -> dict[str, Any]:

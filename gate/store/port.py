@@ -54,7 +54,7 @@ class Recorded:
     of the bundle has been committed since. `manifest` was read after the write
     and holds everything committed before `now`, the store's time of that read.
     `unended` are the ids of jobs that this event dispatched and that have not
-    ended, as far as its claim knows.
+    ended, or are held, as far as its claim knows.
     """
 
     first: bool

@@ -322,6 +322,18 @@ def test_metadata_of_a_packed_layer_is_stored_beside_its_report(world: World) ->
     assert "metadata" not in world.sink.datasets[key(NAME, "b")].report
 
 
+def test_packed_metadata_beyond_bounds_is_a_notice_of_its_layer(world: World) -> None:
+    """Case 34: the index and the report of the layer say that it was left out."""
+    large = {"a.shp.xml": bytes((1 << 20) + 1)}
+    world.settle(world.upload(NAME, archive(layer("a"), large)))
+
+    dataset = world.sink.datasets[key(NAME, "a")]
+    [notice] = dataset.report["archive"]["notices"]
+    assert notice["code"] == "metadata_too_large"
+    assert index(world)["layers"][0]["notices"] == [notice]
+    assert dataset.publication.metadata == b""
+
+
 def test_metadata_beyond_bounds_stays_where_it_is(world: World) -> None:
     """Case 34: what no metadata could be is neither fetched nor a reason to fail."""
     large = world.upload("in/roads.shp.xml", bytes((1 << 20) + 1))
@@ -611,7 +623,7 @@ def test_no_folder_is_left_behind(world: World, event: ObjectFinalized) -> None:
 
 def real() -> World:
     """Return a world with the reader of the deployment."""
-    return World(open_layer=wiring._open_layer)
+    return World(open_layer=wiring.opener())
 
 
 def test_real_layers_of_a_real_archive() -> None:

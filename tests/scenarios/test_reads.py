@@ -136,7 +136,7 @@ def test_bytes_are_proven_by_crc32c_alone(world: World) -> None:
 @pytest.mark.parametrize("extension", PARTS)
 def test_an_empty_component_is_dead_on_the_first_attempt(extension: str, kept: int) -> None:
     """D8: a required component without content ends the job at once; nothing is tried again."""
-    world = World(open_layer=wiring._open_layer)
+    world = World(open_layer=wiring.opener())
     bundle = shapefiles.parcels(rows=3, seed=1)
     bundle[extension] = bundle[extension][:kept]
     world.settle(*(world.upload(f"in/roads{part}", bundle[part]) for part in PARTS))

@@ -45,6 +45,7 @@ MOVERS: dict[State, Callable[[Job], Job]] = {
     State.RUNNING: lambda one: job.renewed(one, now=NOW, limits=LIMITS),
     State.FAILED: lambda one: job.failed(one, ERROR, now=NOW, limits=LIMITS),
     State.DONE: lambda one: job.done(one, now=NOW, summary={}),
+    State.PARTIAL: lambda one: job.partial(one, ERROR, now=NOW, summary={}),
     State.DEAD: lambda one: job.dead(one, ERROR, now=NOW),
     State.SUPERSEDED: lambda one: job.superseded(one, now=NOW, why="newer"),
     State.HELD: lambda one: job.held(one, ERROR, now=NOW),
@@ -63,10 +64,11 @@ def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> N
 
 
 def test_the_table_is_the_one_of_the_design() -> None:
-    """E4: a running job may go anywhere, a failed one be claimed or buried, no end be left."""
+    """E4: a running job may go anywhere, a failed one be claimed or buried, held alone left."""
     assert MOVES[State.RUNNING] == set(State)
     assert MOVES[State.FAILED] == {State.RUNNING, State.DEAD}
-    assert all(not MOVES[state] for state in ENDED)
+    assert MOVES[State.HELD] == {State.RUNNING}
+    assert all(not MOVES[state] for state in FINISHED)
     assert set(State) - {State.RUNNING, State.FAILED} == ENDED
     assert ENDED - {State.HELD} == FINISHED
     assert [state for state in State if a_job(state).ended] == [
@@ -246,3 +248,23 @@ def test_a_secret_at_the_cut_is_masked_first() -> None:
     """G10: masking comes before cutting, so half a secret cannot survive at the end."""
     message = "x" * 1995 + " password=hunter2"
     assert "hunter" not in job.bounded(message)
+
+
+def test_a_held_job_is_taken_up_with_its_attempts_anew() -> None:
+    """Case 20: who revives a held job owns it under a new fence, with all attempts to come."""
+    held = replace(job.held(a_job(State.RUNNING), ERROR, now=NOW, summary={"a": 1}), attempts=5)
+    taken = job.revive(held, token="taker", now=NOW, limits=LIMITS).job
+    assert (taken.state, taken.fence, taken.attempts) == (State.RUNNING, held.fence + 1, 1)
+    assert (taken.token, taken.lease_expires_at) == ("taker", NOW + LIMITS.lease)
+    assert taken.ended_at is None
+    assert taken.summary == {"a": 1}
+
+
+def test_a_job_that_is_held_again_writes_no_second_letter() -> None:
+    """Case 20: without anything new a revived job is held as it was, its letter sent or not."""
+    for notified in (True, False):
+        held = replace(job.held(a_job(State.RUNNING), ERROR, now=NOW), notified=notified)
+        taken = job.revive(held, token="taker", now=NOW, limits=LIMITS).job
+        again = job.still_held(taken, now=NOW)
+        assert (again.state, again.notified) == (State.HELD, notified)
+        assert again.history == held.history

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gate.errors import ConflictingOverridesError
-from gate.overrides import Overrides, stated
+from gate.overrides import Overrides, relevant
+from gate.overrides import stated as stated_by
+
+
+def stated(metadata: dict[str, dict[str, str]]) -> Overrides:
+    """Return what metadata as a bucket has it says."""
+    return stated_by(relevant(metadata))
 
 
 def test_any_component_may_state_a_fact() -> None:
@@ -31,6 +37,12 @@ def test_two_components_may_say_the_same() -> None:
     """Case 3: the same fact twice is one fact."""
     metadata = {"in/roads.shp": {"layer": "Roads"}, "in/roads.dbf": {"LAYER": "Roads "}}
     assert stated(metadata) == Overrides(layer="Roads")
+
+
+def test_only_what_is_about_reading_is_compared() -> None:
+    """Case 3: other metadata, and objects without any, are no part of what was said."""
+    metadata = {"b": {"CRS": " EPSG:1111 "}, "a": {"owner": "survey"}, "c": {"layer": " "}}
+    assert relevant(metadata) == {"b": {"crs": "EPSG:1111"}}
 
 
 def test_a_contradiction_names_both_components() -> None:
