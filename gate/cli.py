@@ -8,11 +8,12 @@ A `GateError` is told as one line on standard error and ends with exit code 1.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from gate.errors import GateError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 0.2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+UNUSABLE = 2  # as argparse says of arguments that make no sense
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +46,25 @@ def parser() -> argparse.ArgumentParser:
         description="Ingest every version of every shapefile bundle exactly once.",
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    inspect_parser = commands.add_parser(
+        "inspect",
+        help="tell what would become of a shapefile, and write nothing",
+        description="Read a shapefile as the gate does, and print its schema, encoding, CRS, "
+        "counts and every problem with its cure. Nothing is written and no settings are needed; "
+        "those for reading (REQUIRED_EXTS, ...) are taken from the environment. The exit code is "
+        "0 if everything would be loaded, 1 if a layer or a row would not, 2 if there was nothing "
+        "to inspect.",
+    )
+    inspect_parser.add_argument(
+        "path",
+        metavar="PATH|gs://BUCKET/NAME",
+        help="a .shp, a .zip, a folder of them, or the same in a bucket (a folder ends in /)",
+    )
+    inspect_parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
+    inspect_parser.set_defaults(command=inspect)
 
     local = commands.add_parser(
         "local",
@@ -76,6 +97,57 @@ def parser() -> argparse.ArgumentParser:
     )
     demo_parser.set_defaults(command=demo)
     return top
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """Inspect local files or live objects; anything that keeps it from looking is exit code 2."""
+    from gate import inspect_text, settings, wiring
+    from gate.inspect import address
+
+    progress = Progress(sys.stderr)
+    try:
+        look = wiring.inspector(settings.for_reading(os.environ), progress)
+        remote = address(options.path)
+        if remote:
+            found = look.bucket(wiring.live_source(), *remote)
+        else:
+            found = look.local(Path(options.path))
+    except GateError as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
+    finally:
+        progress.clear()
+    print(inspect_text.as_json(found) if options.json else inspect_text.as_text(found))
+    return 0 if all(each.clean for each in found) else 1
+
+
+class Progress:
+    """One line that says how far a long read is; silent unless somebody watches a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._watched = stream.isatty()
+        self._told_seconds = time.monotonic()
+        self._width = 0
+
+    def __call__(self, name: str, rows: int) -> None:
+        """Say how many rows of a layer have been read, a few times a second."""
+        from gate import inspect_text
+
+        if not self._watched or time.monotonic() - self._told_seconds < WATCH_SECONDS:
+            return
+        self._told_seconds = time.monotonic()
+        line = inspect_text.safe(f"{name[-50:]}: {rows:,} rows")
+        self._stream.write(f"\r{line:<{self._width}}")
+        self._stream.flush()
+        self._width = len(line)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._width:
+            self._stream.write(f"\r{'':<{self._width}}\r")
+            self._stream.flush()
+            self._width = 0
 
 
 def up(_options: argparse.Namespace) -> int:

@@ -198,6 +198,14 @@ def load(environment: Mapping[str, str]) -> Settings:
     return _Loader(environment).load()
 
 
+def for_reading(environment: Mapping[str, str]) -> Settings:
+    """Return the settings as far as they say how to read; nothing needs to be set.
+
+    Where datasets go is left open. Raises `SettingsError` as `load` does.
+    """
+    return load({**environment, "SINK": "gs://nowhere", "SOURCE_BUCKET": ""})
+
+
 class _Loader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment

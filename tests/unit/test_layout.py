@@ -30,6 +30,7 @@ PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefi
 USE_CASES = (
     "gate.fetching",
     "gate.ingest",
+    "gate.inspect",
     "gate.intake",
     "gate.layers",
     "gate.ownership",
@@ -61,14 +62,20 @@ MAY_IMPORT = (
         "gate.ingest",
         (*VALUES, *PORTS, "gate.fetching", "gate.layers", "gate.ownership", "gate.publishing"),
     ),
+    ("gate.inspect", (*VALUES, *PORTS, "gate.fetching", "gate.layers")),
+    ("gate.inspect_text", ("gate.inspect",)),
     ("gate.crc32c", ()),
+    ("gate.gather", ()),
     ("gate.pubsub", VALUES),
     ("gate.cloud_storage", (*CORE, "gate.source.port")),
     ("gate.store*", (*CORE, "gate.store.*")),
     ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
     ("gate.sinks.address", CORE),
-    ("gate.sinks*", (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c")),
-    ("gate.shapefile*", (*CORE, "gate.sinks.port", "gate.shapefile.*")),
+    (
+        "gate.sinks*",
+        (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c", "gate.gather"),
+    ),
+    ("gate.shapefile*", (*CORE, "gate.gather", "gate.sinks.port", "gate.shapefile.*")),
     ("gate.wiring", ("gate.*",)),
     ("gate.local.view", (*VALUES, "gate.cloud_storage", "gate.store.firestore")),
     ("gate.local*", (*VALUES, "gate.local.*")),
@@ -85,7 +92,7 @@ ENTRY_POINTS = ("main", "gate.cli", "gate.__main__", "gate.local*")
 # topics with clients of its own.
 CLIENTS = {
     "cloudevents": ("main",),
-    "fiona": ("gate.shapefile.reader", "gate.shapefile.crs"),
+    "fiona": ("gate.shapefile.crs", "gate.shapefile.features", "gate.shapefile.reader"),
     "flask": ("main",),
     "functions_framework": ("main",),
     "google.api_core": (
@@ -102,6 +109,7 @@ CLIENTS = {
     "google.pubsub_v1": ("gate.local.topics",),
     "google_crc32c": ("gate.crc32c",),
     "grpc": ("gate.local.topics",),
+    "pyproj": ("gate.shapefile.projection",),
     "requests": ("gate.cloud_storage",),
     "urllib3": ("gate.cloud_storage",),
     "werkzeug": ("main",),
