@@ -237,10 +237,12 @@ class _Reader:
     ) -> pa.Array:
         if not cells.all():
             cells = np.where(cells == 0, np.uint8(BLANK), cells)
+        regular, plain = cells, np.ones(len(cells), np.bool_)
         plain_bytes = _PLAIN_NUMBER[cells]
         all_plain = bool(plain_bytes.all())
-        plain: npt.NDArray[np.bool_] = plain_bytes.all(axis=1) if not all_plain else plain_bytes
-        regular = cells if all_plain else np.where(plain[:, None], cells, np.uint8(BLANK))
+        if not all_plain:
+            plain = np.all(plain_bytes, axis=1)
+            regular = np.where(plain[:, None], cells, np.uint8(BLANK))
         texts = _without_empty(pc.ascii_trim(_fixed(regular), " "))
         try:
             values = texts.cast(type_)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gate.shapefile import gather
-from gate.shapefile.gather import Floats, Integers, Mask
+from gate import gather
+from gate.gather import Floats, Integers, Mask
 from gate.shapefile.records import MULTIPOINTS, POINTS, WITH_Z, Block, Records
 
 # Where, from the start of a record, the numbers begin that follow the counts.

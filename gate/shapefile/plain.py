@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gate.shapefile import gather, rings
+from gate import gather
+from gate.gather import Floats, Integers, Mask
+from gate.shapefile import rings
 from gate.shapefile.files import Bytes
-from gate.shapefile.gather import Floats, Integers, Mask
 from gate.shapefile.parts import Parts, only, parts_of
 from gate.shapefile.records import (
     LINES,
@@ -119,7 +120,7 @@ def _points(parts: Parts, has_z: bool) -> _Packed:
 
 
 def _multipoints(parts: Parts, has_z: bool) -> _Packed:
-    points, offsets = _points(parts, has_z)
+    points, _ = _points(parts, has_z)
     item_bytes = points.size // max(len(parts.positions), 1)
     starts = gather.starts_of(_COUNTED.itemsize + item_bytes * parts.lengths)
     content = np.empty(int(starts[-1]), np.uint8)
@@ -171,7 +172,7 @@ class _Frame:
     count_bytes: int
 
     def laid(self, sizes: Integers, multi: int) -> tuple[Bytes, Integers, Integers]:
-        """Return bytes with the heads in place, where the positions of each part go, and the starts.
+        """Return bytes with the heads in place, where positions go, and where records start.
 
         `sizes` are the bytes of the positions, `multi` the code of the type around
         the parts of one record, 0 for none.
@@ -225,7 +226,7 @@ def _items(parts: Parts) -> npt.NDArray[np.void]:
 
 
 def _position_bytes(parts: Parts) -> int:
-    return 8 * parts.positions.shape[1]
+    return 8 * int(parts.positions.shape[1])
 
 
 def _counted(code: int, counts: Integers) -> npt.NDArray[np.void]:

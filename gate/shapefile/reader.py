@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from gate.errors import LostRowsError, RowsRejectedError
+from gate.gather import Integers, Mask
 from gate.overrides import NOTHING, Overrides
 from gate.policies import DEFAULTS, Policies, Reader, Validity
 from gate.shapefile import columns, crs, encoding, features, headers
@@ -35,7 +36,6 @@ from gate.shapefile.encoding import Encoding
 from gate.shapefile.features import NEUTRAL_ENCODING, Features
 from gate.shapefile.files import let_go, map_files
 from gate.shapefile.findings import Findings
-from gate.gather import Integers, Mask
 from gate.shapefile.geometry import Geometries
 from gate.shapefile.headers import Structure
 from gate.shapefile.plain import Plain

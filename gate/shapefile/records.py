@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gate import gather
 from gate.errors import CorruptError, EmptyComponentError, NotAShapefileError, TruncatedError
-from gate.shapefile import gather
+from gate.gather import Integers
 from gate.shapefile.files import Bytes, let_go
-from gate.shapefile.gather import Integers
 
 FILE_CODE = (9994).to_bytes(4, "big")
 HEADER_BYTES = 100

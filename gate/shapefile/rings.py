@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gate.shapefile.gather import Floats, Integers, Mask
+from gate.gather import Floats, Integers, Mask
 from gate.shapefile.parts import Parts
 
 # How many rings of one record are compared with each other.
@@ -41,7 +41,7 @@ class Rings:
     @property
     def is_shell(self) -> Mask:
         """Return which rings are shells."""
-        return self.shell == np.arange(len(self.shell))
+        return np.equal(self.shell, np.arange(len(self.shell)))
 
     @property
     def in_order(self) -> bool:
@@ -144,7 +144,7 @@ def _boxes_inside(
 def _first_inside(
     parts: Parts, inner: Integers, outer: Integers, low: Floats, high: Floats
 ) -> tuple[Mask, Mask]:
-    """Tell of which pairs the first position of one ring lies in the other, and where it is unclear.
+    """Tell which inner rings begin inside the outer one, and of which that is unclear.
 
     A ray to the east crosses an even number of edges from outside, an odd one
     from inside.

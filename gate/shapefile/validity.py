@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
+from gate.gather import Integers, Mask
 from gate.policies import Validity
 from gate.shapefile.findings import Example, Findings, Problem, shown
-from gate.shapefile.gather import Integers, Mask
 from gate.shapefile.geometry import Taken
 from gate.shapefile.report import ValidityFacts
 from gate.shapefile.rings import Rings
@@ -169,7 +169,9 @@ def _polygons(rings: Rings) -> Geometries:
     shells = np.flatnonzero(rings.is_shell)
     positions = np.ascontiguousarray(rings.parts.positions[:, :2])
     offsets = (rings.parts.first, np.append(shells, len(rings.shell)))
-    polygons = shapely.from_ragged_array(shapely.GeometryType.POLYGON, positions, offsets)
+    polygons: Geometries = shapely.from_ragged_array(
+        shapely.GeometryType.POLYGON, positions, offsets
+    )
     record = rings.parts.record[shells]
     if len(shells) == rings.parts.records:
         return polygons
@@ -186,9 +188,9 @@ def _polygons(rings: Rings) -> Geometries:
 def _from_wkb(column: pa.BinaryArray) -> Geometries:
     """Return geometries; GEOS has none for some that WKB can spell."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(
-            shapely.from_wkb(column.to_numpy(zero_copy_only=False), on_invalid="ignore")
-        )
+        rows = column.to_numpy(zero_copy_only=False)
+        geometries: Geometries = shapely.from_wkb(rows, on_invalid="ignore")
+    return geometries
 
 
 def _reason(geometry: Any) -> str:

@@ -13,6 +13,7 @@ import shapely
 from numpy.typing import NDArray
 
 from gate.errors import CorruptError, UnsupportedError
+from gate.sinks import walk
 
 Coordinates = NDArray[np.float64]
 
@@ -76,6 +77,17 @@ def extents(column: pa.Array) -> Extents:
     open ring, a ring of two points) are measured by their bytes: invalid
     geometry still has an extent.
     """
+    found, measured = walk.extents(column)
+    rest = np.flatnonzero(~measured)
+    if not len(rest):
+        return Extents(*found)
+    low, high = found
+    others = _extents(column.take(pa.array(rest)))
+    low[rest], high[rest] = others.low, others.high
+    return Extents(low, high)
+
+
+def _extents(column: pa.Array) -> Extents:
     rows = column.to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
         geometries = shapely.from_wkb(rows, on_invalid="ignore")

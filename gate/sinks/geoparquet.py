@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ LINEAGE_KEY = "shapefile_gate"
 GEOMETRY = "geometry"
 
 ROW_GROUP_ROWS = 1 << 16
-ROW_GROUP_BYTES = 64 << 20
+ROW_GROUP_BYTES = 32 << 20
 _ZSTD_LEVEL = 3
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _BOX = pa.struct([pa.field(corner, pa.float32()) for corner in _CORNERS])
@@ -57,8 +58,7 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
         write_statistics=[name for name in schema.names if name != GEOMETRY]
         + [f"{covering}.{corner}" for corner in _CORNERS],
     ) as writer:
-        for group in _row_groups(table, schema, summary):
-            writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
+        _write_groups(writer, _row_groups(table, schema, summary))
         writer.add_key_value_metadata(
             {
                 "geo": json.dumps(summary.geo(table.geo_crs, covering)),
@@ -108,6 +108,23 @@ class _Summary:
             spanned = 3 if np.isfinite(self.low[2]) else 2
             column["bbox"] = [*self.low[:spanned].tolist(), *self.high[:spanned].tolist()]
         return {"version": VERSION, "primary_column": GEOMETRY, "columns": {GEOMETRY: column}}
+
+
+def _write_groups(writer: pq.ParquetWriter, groups: Iterator[pa.Table]) -> None:
+    """Write row groups, each in another thread while this one gathers the next.
+
+    The table is read in this thread, whose lease its reader may keep. What the
+    writer raises is raised here, one group later at most.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="write") as other:
+        written: Future[None] | None = None
+        for group in groups:
+            if written is not None:
+                written.result()
+            written = other.submit(writer.write_table, group, ROW_GROUP_ROWS)
+            del group
+        if written is not None:
+            written.result()
 
 
 def _row_groups(table: Table, schema: pa.Schema, summary: _Summary) -> Iterator[pa.Table]:

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gate.shapefile.files import Bytes
-
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -75,7 +74,7 @@ def picked_runs(content: Bytes, offsets: Integers, first: Integers, item_bytes: 
 def put_runs(
     content: Bytes, offsets: Integers, first: Integers, items: npt.NDArray[Any], backwards: Mask
 ) -> None:
-    """Write runs of items of raw bytes, each at its byte offset, some of them from last to first."""
+    """Write runs of items of raw bytes, each at its byte offset, some from last to first."""
     if not len(offsets):
         return
     item_bytes = items.dtype.itemsize
