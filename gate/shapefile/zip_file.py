@@ -198,8 +198,8 @@ class _Measured(io.BufferedReader):
         self._most_bytes = max(entries * ENTRY_BYTES, DIRECTORY_LEAST_BYTES, CHUNK_BYTES)
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(self._size_bytes - self.tell(), 0)
-        size = left if size is None or size < 0 else min(size, left)
+        if size is None or size < 0:
+            size = max(self._size_bytes - self.tell(), 0)
         if size > self._most_bytes:
             raise TooLargeError(
                 f"its directory takes {size} bytes, {self._most_bytes} are allowed",
