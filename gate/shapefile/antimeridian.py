@@ -78,7 +78,9 @@ def _area(polygon: Any) -> Any:
         for ring in polygon.interiors
     ]
     holes = [
-        shapely.transform(ring, _shift(turn), has_z) for ring in rings for turn in (-360, 0, 360)
+        shapely.transform(ring, _shift(turn), include_z=has_z)
+        for ring in rings
+        for turn in (-360, 0, 360)
     ]
     return shapely.difference(shell, shapely.union_all(holes)) if holes else shell
 
@@ -112,7 +114,7 @@ def _pieces(geometry: Any, is_area: bool) -> list[Any]:
         piece = shapely.intersection(geometry, strip)
         wanted = _POLYGON if is_area else _LINE
         found += [
-            shapely.transform(part, _shift(-360 * turn), bool(part.has_z))
+            shapely.transform(part, _shift(-360 * turn), include_z=bool(part.has_z))
             for part in shapely.get_parts(shapely.get_parts(piece))
             if shapely.get_type_id(part) == wanted and not part.is_empty
         ]

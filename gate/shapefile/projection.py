@@ -107,16 +107,21 @@ class Transformation:
         """Return the rows of a WKB column that have a place in the target, and which they are.
 
         A row with a position outside the domain of the transformation is left
-        out and noted as rejected under its number. Null rows, empty geometries
-        and coordinates that were not finite before pass as they are.
+        out and noted as rejected under its number, and so is one that GEOS makes
+        no geometry of (a ring that begins at NaN). Null rows, empty geometries and
+        other coordinates that were not finite before pass as they are.
         """
         codes = self._codes(column)
         filled = pc.greater(pc.binary_length(column), _HEAD_BYTES).fill_null(False)
         filled = filled.to_numpy(zero_copy_only=False)
-        geometries = shapely.from_wkb(column.filter(pa.array(filled)).to_numpy(False))
+        with np.errstate(invalid="ignore"):
+            geometries = shapely.from_wkb(
+                column.filter(pa.array(filled)).to_numpy(False), on_invalid="ignore"
+            )
         moved, good = self._moved(geometries)
         for row, geometry in zip(numbers[filled][~good], geometries[~good], strict=True):
-            self._findings.reject("outside_domain", int(row), _beginning(geometry))
+            reason = "no_geometry" if geometry is None else "outside_domain"
+            self._findings.reject(reason, int(row), _beginning(geometry))
         inside = np.ones(len(column), np.bool_)
         inside[filled] = good
         moved = self._settled(moved[good])
@@ -196,6 +201,6 @@ class Transformation:
 def _beginning(geometry: Any) -> str:
     """Return the first position of a geometry, for the list of rejected rows."""
     if geometry is None:
-        return "a geometry that GEOS refuses"
+        return "GEOS makes no geometry of it"
     x, y = shapely.get_coordinates(geometry)[0].tolist()
     return f"{geometry.geom_type} at ({x:g} {y:g})"

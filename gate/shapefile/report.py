@@ -11,7 +11,7 @@ from typing import Any
 from gate.shapefile.findings import Problem
 from gate.shapefile.port import Notice
 
-LIBRARIES = ("fiona", "numpy", "pyarrow", "shapely")
+LIBRARIES = ("fiona", "numpy", "pyarrow", "pyproj", "shapely")
 
 
 @dataclass(frozen=True, slots=True)
