@@ -6,6 +6,7 @@ What GDAL loses is lost here too: tests/unit/test_shapefile_readers.py lists it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +64,11 @@ class FionaValues:
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
-    """Return a value as its column takes it: Fiona gives moments as text in some versions."""
-    if value is None or not pa.types.is_string(type_):
-        return value
-    return str(value)
+    """Return a value as its column takes it; Fiona gives dates and moments as text."""
+    if value is None:
+        return None
+    if pa.types.is_date(type_):
+        return date.fromisoformat(str(value))
+    if pa.types.is_timestamp(type_):
+        return datetime.fromisoformat(str(value))
+    return str(value) if pa.types.is_string(type_) else value
