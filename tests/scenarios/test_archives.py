@@ -17,6 +17,7 @@ from gate.errors import (
 from gate.events import ObjectFinalized
 from gate.intake import Outcome
 from gate.job import State
+from gate.overrides import Overrides
 from gate.sinks.memory import key
 from tests.archives import CRC, archive, files, patched
 from tests.shapefiles import parcels, points, without
@@ -271,7 +272,7 @@ def test_layers_beyond_count_stay_within_the_job(world: World) -> None:
 
     The names are as long as Cloud Storage would never take them.
     """
-    stems = [f"{number:04}{'é' * 150}" for number in range(3000)]
+    stems = [f"{number:04}{'é' * 1000}" for number in range(3000)]
     # One entry each: the .shx is missing everywhere, so nothing is read.
     shapes = {f"{stem}.shp": b"x" for stem in stems}
     content = archive(shapes, layer("good"))
@@ -285,6 +286,8 @@ def test_layers_beyond_count_stay_within_the_job(world: World) -> None:
     assert summary["layers"] == {"found": 3001, "done": 1, "failed": 3000}
     assert len(summary["failed_layers"]) == 20
     assert len(repr(world.sent.sent[0].body)) < 100_000
+    assert "3000 of 3001 layers could not be loaded: 0000é" in world.jobs[0].history[-1].message
+    assert ": missing_component: " in world.jobs[0].history[-1].message
     assert len(index(world)["layers"]) == 3001
 
 
@@ -371,6 +374,7 @@ def test_a_passing_fault_keeps_what_is_published(world: World, event: ObjectFina
     once(world, "upload", 2, raising(StorageBusyError("503")))
     assert world.deliver(event) is Answer.QUIET_NACK
     assert world.states == [State.FAILED]
+    assert world.reader.opened == [f"{NAME}/a", f"{NAME}/b"]
     assert rows(world, "a") == expected("first")
     assert NAME not in world.sink.indexes
     world.settle(event)
@@ -466,6 +470,7 @@ def test_a_replaced_worker_publishes_no_further_layer(world: World, event: Objec
     assert world.deliver(event) is Answer.ACK
     assert world.deliveries[-1].ending
     assert world.deliveries[-1].ending.state is None
+    assert world.reader.opened == [f"{NAME}/a"]
     assert rows(world, "b") == []
     assert NAME not in world.sink.indexes
     ending = world.ingest(works[0])
@@ -473,6 +478,24 @@ def test_a_replaced_worker_publishes_no_further_layer(world: World, event: Objec
     assert ending.state is State.DONE
     assert len(world.effects) == 3
     assert [world.sink.datasets[key(NAME, name)].publication.fence for name in "abc"] == [1, 2, 2]
+
+
+def test_a_worker_replaced_within_a_layer_opens_no_other(
+    world: World, event: ObjectFinalized
+) -> None:
+    """E4, E10: replaced while it publishes b, a zombie neither publishes b nor looks at c."""
+
+    def steal() -> None:
+        world.clock.advance(60)
+        world.intake(event)
+
+    once(world, "upload", 2, steal)
+    world.deliver(event)
+
+    assert world.deliveries[-1].ending
+    assert world.deliveries[-1].ending.state is None
+    assert world.reader.opened == [f"{NAME}/a", f"{NAME}/b"]
+    assert len(world.effects) == 1
 
 
 def test_a_worker_that_lost_its_job_writes_no_index(world: World, event: ObjectFinalized) -> None:
@@ -589,6 +612,22 @@ def test_a_lease_is_kept_while_unpacking_and_between_layers(world: World) -> Non
     assert [(job.fence, job.attempts) for job in world.jobs] == [(1, 1)]
 
 
+def test_a_lease_is_kept_while_layers_fail(world: World) -> None:
+    """E2: a worker that finds one layer after the other broken still renews its lease."""
+    event = world.upload(NAME, packed(*(f"layer {number}" for number in range(8))))
+    answers: list[Answer] = []
+
+    def refuse(_overrides: Overrides) -> bool:
+        world.clock.advance(21)
+        answers.append(world.deliver(event))
+        return False
+
+    world.reader.demand = refuse
+    assert world.deliver(event) is Answer.ACK
+    assert answers == [Answer.QUIET_NACK] * 8
+    assert [(job.state, job.fence) for job in world.jobs] == [(State.HELD, 1)]
+
+
 def test_a_letter_that_failed_is_not_lost(world: World) -> None:
     """G2: a partial job whose letter could not be sent stays marked as unsent."""
     world.faults.before("letters.send", raising(ConfigurationError("no topic")))
@@ -609,11 +648,16 @@ def test_a_duplicate_of_an_archive_runs_nothing(world: World, event: ObjectFinal
 def test_no_folder_is_left_behind(world: World, event: ObjectFinalized) -> None:
     """Case 63: each layer's files go as soon as it is done with, and the rest at the end."""
     left: list[int] = []
-    world.reader.on_row = lambda _number: left.append(
-        sum(folder.exists() for folder in world.reader.folders)
-    )
+
+    def on_row(_number: int) -> None:
+        left.append(sum(folder.exists() for folder in world.reader.folders))
+        whole = world.reader.folders[0].parents[1]
+        assert [path.name for path in whole.iterdir()] == ["layers"]
+
+    world.reader.on_row = on_row
     world.settle(event)
 
+    assert world.states == [State.DONE]
     assert set(left) == {1}
     assert not any(folder.exists() for folder in world.reader.folders)
 

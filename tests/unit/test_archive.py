@@ -99,6 +99,16 @@ def test_a_folder_zipped_as_a_whole_is_read(tmp_path: Path, folders: tuple[str, 
     assert not contents.notices
 
 
+def test_folders_are_no_components(tmp_path: Path) -> None:
+    """Case 32: a folder that is called like a component or an archive is only a folder."""
+    packed = archive(files("a", LAYER), folders=("b.shp/", "c.zip/", "a.dbf/./"))
+
+    contents = unpacked(packed, tmp_path)
+
+    assert names(contents) == ["a"]
+    assert not faults(contents)
+
+
 def test_what_a_mac_adds_is_passed_over(tmp_path: Path) -> None:
     """Case 31: twins under __MACOSX, twins beside the files and .DS_Store leave one clean layer."""
     twins = {f"__MACOSX/._{name}": MAC_TWIN for name in files("a", LAYER)}
@@ -156,14 +166,14 @@ def test_upper_case_is_folded(tmp_path: Path) -> None:
 def test_composed_and_decomposed_names_meet(tmp_path: Path) -> None:
     """Case 35: a Mac's decomposed spelling and a composed one, in stem and folder, are one."""
     spelled = {
-        "Stra\u00dfe/u\u0308ber.shp": LAYER[".shp"],
-        "Stra\u00dfe/\u00dcber.dbf": LAYER[".dbf"],
-        "Stra\u00dfe/\u00fcber.shx": LAYER[".shx"],
+        "Mu\u0308nchen/u\u0308ber.shp": LAYER[".shp"],
+        "M\u00fcnchen/\u00dcber.dbf": LAYER[".dbf"],
+        "M\u00fcnchen/\u00fcber.shx": LAYER[".shx"],
     }
 
     [layer] = unpacked(archive(spelled), tmp_path).layers
 
-    assert layer.name == "Stra\u00dfe/\u00fcber"
+    assert layer.name == "M\u00fcnchen/\u00fcber"
     assert layer.fault is None
 
 
