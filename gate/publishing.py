@@ -155,6 +155,9 @@ class _Paced:
     def batches(self) -> Iterator[pa.RecordBatch]:
         return self.own.over(self.layer.batches())
 
+    def rejects(self) -> Path | None:
+        return self.layer.rejects()
+
 
 def _metadata(folder: Path) -> bytes:
     try:

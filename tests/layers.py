@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +62,11 @@ class Layer:
     schema: pa.Schema = SCHEMA
     geo_crs: Mapping[str, Any] | None = None
     error: Exception | None = None
+    listed: Path | None = None
+
+    def rejects(self) -> Path | None:
+        """Return the list of rejected rows that was given."""
+        return self.listed
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the pieces, then fail if told to."""

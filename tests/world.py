@@ -239,6 +239,9 @@ class _Layer:
                 [{"shape": shape, "record": record, "crs": crs}], schema=SCHEMA
             )
 
+    def rejects(self) -> None:
+        return None
+
     def report(self) -> _Layer:
         return self
 

@@ -33,6 +33,7 @@ from gate.sinks.port import Outdated, Publication, Published, Table
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_NDJSON = "application/x-ndjson"
 _XML = "application/xml"
 _SWAPS = 10
 
@@ -137,6 +138,7 @@ class CloudStorageSink:
         revision, attempt, place = publication.revision, upload.attempt, upload.place
         dataset = workdir / "dataset.parquet"
         rows = geoparquet.write(dataset, table, _lineage(publication))
+        rejects = table.rejects()
         size_bytes, checksum = crc32c.of_file(dataset)
         mine = Pointer(
             bundle_id=bundle_id(revision.bundle),
@@ -151,6 +153,7 @@ class CloudStorageSink:
             dataset=attempt.dataset,
             report=attempt.report,
             metadata=attempt.metadata if publication.metadata else "",
+            rejects=attempt.rejects if rejects else "",
             rows=rows,
             size_bytes=size_bytes,
             crc32c=checksum,
@@ -165,6 +168,8 @@ class CloudStorageSink:
             described = workdir / "metadata.xml"
             described.write_bytes(publication.metadata)
             upload.send(mine.metadata, described, _XML)
+        if rejects:
+            upload.send(mine.rejects, rejects, _NDJSON)
         return mine
 
     def _make_current(

@@ -6,6 +6,7 @@ Everything of one bundle lies directly in one folder:
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.parquet    a dataset
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.report.json
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.shp.xml    its metadata
+    <prefix>/<basename>/<order>-<revision>-<fence>-<token>.rejects.ndjson
 
 Each layer of an archive has such a folder inside the archive's, which holds an
 index of them:
@@ -34,7 +35,7 @@ INDEX = "index.json"
 _ORDER_DIGITS = 22
 _NAME = re.compile(
     r"(?P<order>\d{22})-(?P<revision>[0-9a-f]{32})-(?P<fence>\d+)-(?P<token>[0-9a-f]+)"
-    r"(?P<kind>\.parquet|\.report\.json|\.shp\.xml)"
+    r"(?P<kind>\.parquet|\.report\.json|\.shp\.xml|\.rejects\.ndjson)"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Cloud Storage, object naming requirements: 1024 bytes of UTF-8.
@@ -75,6 +76,11 @@ class Attempt:
     def metadata(self) -> str:
         """Return the name of the metadata within the folder."""
         return f"{self.stem}.shp.xml"
+
+    @property
+    def rejects(self) -> str:
+        """Return the name of the list of rejected rows within the folder."""
+        return f"{self.stem}.rejects.ndjson"
 
 
 def folder(output_prefix: str, bundle: Bundle, layer: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ class Dataset:
     batches: tuple[pa.RecordBatch, ...]
     geo_crs: Mapping[str, Any] | None
     report: Mapping[str, Any]
+    rejects: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def rows(self) -> int:
@@ -75,7 +77,10 @@ class MemorySink:
         if settled:
             return settled
         batches = tuple(table.batches())
-        dataset = Dataset(publication, batches, table.geo_crs, dict(report()))
+        listed = table.rejects()
+        lines = listed.read_text(encoding="utf-8").splitlines() if listed else ()
+        rejects = tuple(map(json.loads, lines))
+        dataset = Dataset(publication, batches, table.geo_crs, dict(report()), rejects)
         self.on("upload")
         while True:
             held = self.datasets.get(name)

@@ -18,10 +18,10 @@ class Pointer:
     """What a pointer says.
 
     `dataset`, `report` and `previous` (superseded datasets that are still
-    there, newest first) are names within the pointer's own folder, as is
-    `metadata`, empty if the layer came without; `location` is the dataset's
-    URI. `layer` is empty unless the bundle is an archive. `published_at` is
-    RFC 3339.
+    there, newest first) are names within the pointer's own folder, as are
+    `metadata`, empty if the layer came without, and `rejects`, empty if no
+    rejected row is listed; `location` is the dataset's URI. `layer` is empty
+    unless the bundle is an archive. `published_at` is RFC 3339.
 
     In JSON, `order` is a string of digits: it is a sum of generations, beyond
     2^53, and readers in JavaScript would round a number. Compare it as an
@@ -40,6 +40,7 @@ class Pointer:
     dataset: str
     report: str
     metadata: str
+    rejects: str
     rows: int
     size_bytes: int
     crc32c: str

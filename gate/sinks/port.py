@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gate.identity import Revision
@@ -32,6 +33,14 @@ class Table(Protocol):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in file order."""
+        ...
+
+    def rejects(self) -> Path | None:
+        """Return the complete list of rejected rows, once the batches are exhausted.
+
+        One JSON object a line with `row`, `reason` and `text`; `None` if there
+        is nothing to list. The file lasts as long as the table.
+        """
         ...
 
 
@@ -99,8 +108,9 @@ class Sink(Protocol):
         """Store the table and make it current, all or nothing.
 
         `report` is called once, after the last batch, and stands beside the
-        dataset; if it raises, nothing becomes visible and the error passes
-        through, as it does for an error raised by the table.
+        dataset, as does the table's list of rejected rows, if it has one; if it
+        raises, nothing becomes visible and the error passes through, as it does
+        for an error raised by the table.
         `still_owner` is asked after the upload and directly before the one
         atomic step; if it says no, nothing becomes visible and the answer is
         `None`. Readers see the old dataset or the new one, whole.

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -39,6 +39,7 @@ class Seen:
     geo_crs: Mapping[str, Any] | None
     report: Mapping[str, Any]
     metadata: bytes = b""
+    rejects: Sequence[Mapping[str, Any]] = ()
 
 
 class SinkBench(ABC):
@@ -109,7 +110,12 @@ class MemorySinkBench(SinkBench):
         names = [name for batch in dataset.batches for name in batch.column("name").to_pylist()]
         publication = dataset.publication
         return Seen(
-            publication.revision.id, names, dataset.geo_crs, dataset.report, publication.metadata
+            publication.revision.id,
+            names,
+            dataset.geo_crs,
+            dataset.report,
+            publication.metadata,
+            dataset.rejects,
         )
 
     def seen_index(self, bundle: Bundle) -> Mapping[str, Any] | None:
@@ -180,7 +186,9 @@ class CloudSinkBench(SinkBench):
         geo = json.loads(table.schema.metadata[b"geo"])
         names = table.column("name").to_pylist()
         crs = geo["columns"]["geometry"]["crs"]
-        return Seen(pointer["revision_id"], names, crs, report, described or b"")
+        listed = self.content(folder + pointer["rejects"]) if pointer["rejects"] else b""
+        rejects = tuple(map(json.loads, listed.splitlines()))
+        return Seen(pointer["revision_id"], names, crs, report, described or b"", rejects)
 
     def seen_index(self, bundle: Bundle) -> Mapping[str, Any] | None:
         """Return the index of an archive, `None` if there is none."""

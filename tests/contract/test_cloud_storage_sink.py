@@ -62,6 +62,7 @@ def test_the_pointer_says_what_is_current(cloud_sink_bench: CloudSinkBench) -> N
         "dataset": name.removeprefix(FOLDER),
         "report": name.removeprefix(FOLDER).replace(".parquet", ".report.json"),
         "metadata": "",
+        "rejects": "",
         "rows": 3,
         "size_bytes": stored.size,
         "crc32c": stored.crc32c,
@@ -387,6 +388,24 @@ def test_metadata_is_stored_and_removed_with_its_report(cloud_sink_bench: CloudS
     assert blob.content_type == "application/xml"
     cloud_sink_bench.publish(NEW, points(1))
     assert cloud_sink_bench.objects(".shp.xml") == []
+
+
+def test_rejected_rows_are_stored_and_removed_with_their_report(
+    cloud_sink_bench: CloudSinkBench, tmp_path: Path
+) -> None:
+    """Case 51: the list carries its media type, the pointer names it, and it goes in the end."""
+    listed = tmp_path / "rejects.ndjson"
+    listed.write_text('{"row": 1}\n')
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
+    cloud_sink_bench.publish(OLD, points(1, listed=listed))
+
+    pointer = cloud_sink_bench.pointer(OLD.bundle)
+    assert pointer is not None
+    assert pointer["rejects"] == pointer["report"].replace(".report.json", ".rejects.ndjson")
+    bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
+    assert bucket.get_blob(FOLDER + pointer["rejects"]).content_type == "application/x-ndjson"
+    cloud_sink_bench.publish(NEW, points(1))
+    assert cloud_sink_bench.objects(".rejects.ndjson") == []
 
 
 def test_metadata_of_an_attempt_that_is_not_published_is_removed(

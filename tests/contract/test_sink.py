@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -406,6 +408,17 @@ def test_metadata_is_kept_as_it_is(sink_bench: SinkBench) -> None:
     assert sink_bench.seen(ARCHIVE, "a").metadata == written  # type: ignore[union-attr]
     sink_bench.publish(NEW, points(1))
     assert sink_bench.seen(BUNDLE).metadata == b""  # type: ignore[union-attr]
+
+
+def test_rejected_rows_are_listed_in_full(sink_bench: SinkBench, tmp_path: Path) -> None:
+    """Case 51: all rejected rows stand beside the dataset; without any there is no list."""
+    rows = [{"row": row, "reason": "null_geometry", "text": "Größe"} for row in range(1, 51)]
+    listed = tmp_path / "rejects.ndjson"
+    listed.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    sink_bench.publish(OLD, points(1, listed=listed))
+    assert list(sink_bench.seen(BUNDLE).rejects) == rows  # type: ignore[union-attr]
+    sink_bench.publish(NEW, points(1))
+    assert not sink_bench.seen(BUNDLE).rejects  # type: ignore[union-attr]
 
 
 def test_an_index_is_seen_and_replaced(sink_bench: SinkBench) -> None:

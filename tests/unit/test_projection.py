@@ -220,7 +220,7 @@ def test_a_way_of_unknown_accuracy_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_target_that_does_not_exist_is_a_fault_of_the_deployment(tmp_path: Path) -> None:
     """Case 20: the bundle is not blamed for a number that PROJ does not know."""
-    with pytest.raises(ConfigurationError, match="^TARGET_CRS: PROJ does not know EPSG:999999"):
+    with pytest.raises(ConfigurationError, match=r"^TARGET_CRS: PROJ does not know EPSG:999999"):
         read(layer([point(1, 2)]), tmp_path, target_crs="EPSG:999999")
 
 

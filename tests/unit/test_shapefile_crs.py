@@ -189,7 +189,7 @@ def test_case_20_a_layer_without_positions_fits_every_crs(tmp_path: Path) -> Non
 
 def test_an_assumed_crs_that_does_not_exist_is_a_fault_of_the_deployment(tmp_path: Path) -> None:
     """Case 20: the bundle is not blamed for a number that PROJ does not know."""
-    with pytest.raises(ConfigurationError, match="^MISSING_CRS: PROJ does not know EPSG:999999"):
+    with pytest.raises(ConfigurationError, match=r"^MISSING_CRS: PROJ does not know EPSG:999999"):
         at(tmp_path, DEGREES, None, missing_crs="EPSG:999999")
 
 

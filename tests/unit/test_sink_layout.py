@@ -189,3 +189,11 @@ def test_metadata_goes_with_its_dataset() -> None:
 
     assert removable([older.metadata], attempt(10), kept=()) == [older.metadata]
     assert not removable([older.metadata], attempt(10), kept=[older.dataset])
+
+
+def test_rejected_rows_go_with_their_dataset() -> None:
+    """Case 51: the list of rejected rows is removed with its dataset, and kept with it."""
+    older = attempt(9)
+
+    assert removable([older.rejects], attempt(10), kept=()) == [older.rejects]
+    assert not removable([older.rejects], attempt(10), kept=[older.dataset])

@@ -27,6 +27,7 @@ POINTER = Pointer(
     dataset="x.parquet",
     report="x.report.json",
     metadata="x.shp.xml",
+    rejects="",
     rows=3,
     size_bytes=100,
     crc32c="4waSgw==",
