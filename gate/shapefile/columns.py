@@ -70,7 +70,7 @@ def plan(
     for every upload. Raises `UnsupportedError` for a binary type that cannot be
     read.
     """
-    originals = [each.name.decode(encoding, "replace") for each in descriptors]
+    originals = [_C1.sub("\ufffd", each.name.decode(encoding, "replace")) for each in descriptors]
     reserved = {taken.casefold(), *(original.casefold() for original in originals)}
     used = {taken.casefold()}
     columns = []
