@@ -38,7 +38,9 @@ class Recipe:
     name: str
     kind: int
     fields: tuple[tuple[str, str, int, int], ...]
-    shapes: Callable[[np.random.Generator, npt.NDArray[np.int64]], tuple[Bytes, npt.NDArray[np.int64]]]
+    shapes: Callable[
+        [np.random.Generator, npt.NDArray[np.int64]], tuple[Bytes, npt.NDArray[np.int64]]
+    ]
 
 
 def write(recipe: Recipe, rows: int, folder: Path) -> Path:
@@ -76,7 +78,9 @@ def _header(words: int, kind: int) -> bytes:
     return struct.pack(">7i", 9994, 0, 0, 0, 0, 0, words) + struct.pack("<2i8d", 1000, kind, *box)
 
 
-def _records(numbers: npt.NDArray[np.int64], content: Bytes, lengths: npt.NDArray[np.int64]) -> bytes:
+def _records(
+    numbers: npt.NDArray[np.int64], content: Bytes, lengths: npt.NDArray[np.int64]
+) -> bytes:
     """Return the contents with the header of each record before it."""
     heads = np.stack([numbers + 1, lengths // 2], axis=1).astype(">i4").view(np.uint8)
     starts = np.concatenate(([0], np.cumsum(lengths + 8)[:-1]))
@@ -112,7 +116,7 @@ def _parcels(
         if number % 20 == 7:
             rings.append(_ring(chance, centre, 0.0001, count)[::-1])
             if number % 100 == 7:
-                rings[1] = _ring(chance, centre + (0.0005, 0), 0.00008, count)
+                rings[1] = _ring(chance, centre + np.array([0.0005, 0.0]), 0.00008, count)
         pieces.append(_polygon(rings))
         lengths.append(len(pieces[-1]))
     return np.frombuffer(b"".join(pieces), np.uint8), np.array(lengths)
@@ -130,9 +134,7 @@ def _places(numbers: npt.NDArray[np.int64]) -> Positions:
     return np.stack([numbers % 1000 * 0.001, 40 + numbers // 1000 * 0.001], axis=1)
 
 
-def _ring(
-    chance: np.random.Generator, centre: Positions, radius: float, corners: int
-) -> Positions:
+def _ring(chance: np.random.Generator, centre: Positions, radius: float, corners: int) -> Positions:
     """Return a clockwise closed ring around a centre: valid, since it is star-shaped."""
     angles = -(np.arange(corners) + chance.uniform(0, 0.3, corners)) * (2 * np.pi / corners)
     reach = radius * chance.uniform(0.7, 1.0, corners)
@@ -152,9 +154,7 @@ def _polygon(rings: list[Positions]) -> bytes:
 
 
 def _table_header(recipe: Recipe, rows: int, width: int) -> bytes:
-    header = struct.pack(
-        "<4BIHH17xB2x", 3, 124, 1, 1, rows, 33 + 32 * len(recipe.fields), width, 0
-    )
+    header = struct.pack("<4BIHH17xB2x", 3, 124, 1, 1, rows, 33 + 32 * len(recipe.fields), width, 0)
     descriptors = [
         struct.pack("<11sc4xBB14x", name.encode(), kind.encode(), size, decimals)
         for name, kind, size, decimals in recipe.fields
@@ -170,7 +170,9 @@ def _table_rows(
     for index, (_, kind, size, decimals) in enumerate(recipe.fields):
         cells = rows[:, place : place + size]
         if kind == "N":
-            values = numbers + 1 if index == 0 else chance.integers(0, 10 ** min(size - 2, 9), len(rows))
+            values = (
+                numbers + 1 if index == 0 else chance.integers(0, 10 ** min(size - 2, 9), len(rows))
+            )
             cells[:] = _numbers(values, size, decimals)
         elif kind == "D":
             days = np.datetime64("1970-01-01") + chance.integers(0, 18000, len(rows))
