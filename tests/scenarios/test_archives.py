@@ -532,6 +532,19 @@ def test_a_newer_archive_between_layers_supersedes(world: World, event: ObjectFi
     assert [each["name"] for each in index(world)["layers"]] == ["a", "b"]
 
 
+def test_a_newer_archive_before_the_index_supersedes(world: World, event: ObjectFinalized) -> None:
+    """E10: overtaken after its last layer, an archive is not done, and its index not written."""
+
+    def replace() -> None:
+        world.deliver(world.upload(NAME, packed("z", version="second")))
+
+    once(world, "answer", 3, replace)
+    world.settle(event)
+
+    assert world.states == [State.SUPERSEDED, State.DONE]
+    assert [each["name"] for each in index(world)["layers"]] == ["z"]
+
+
 def test_a_newer_layer_in_the_sink_supersedes(world: World, event: ObjectFinalized) -> None:
     """C5: an older archive that is overtaken at the sink itself gives way there."""
     newer: list[ObjectFinalized] = []

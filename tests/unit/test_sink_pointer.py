@@ -105,3 +105,17 @@ def test_another_bundle_is_refused_with_both_names() -> None:
         POINTER.verdict(revision(bucket="elsewhere"))
     assert "gs://uploads/in/straße already publishes" in caught.value.what
     assert caught.value.where == "gs://elsewhere/in/roads"
+
+
+def test_another_layer_is_refused_with_both_names() -> None:
+    """Case 33: a layer of an archive does not take over the place of another, or of a bundle."""
+    packed = revision("in/a.zip", zip=10)
+    held = dataclasses.replace(
+        POINTER, bundle_id=bundle_id(packed.bundle), basename="in/a.zip", layer="x"
+    )
+    assert held.verdict(revision("in/a.zip", zip=30), "x") is None
+
+    for other in ("y", ""):
+        with pytest.raises(DatasetTakenError, match=r"gs://uploads/in/a\.zip/x already") as caught:
+            held.verdict(packed, other)
+        assert caught.value.where == f"gs://uploads/in/a.zip/{other}".removesuffix("/")
