@@ -147,11 +147,14 @@ def test_files_are_copied_where_links_are_not_allowed(
     assert inspect().local(tmp_path)[0].clean
 
 
-def test_the_newest_of_two_spellings_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("old", "new"), [("A.SHP", "a.shp"), ("a.shp", "A.SHP")])
+def test_the_newest_of_two_spellings_counts(tmp_path: Path, old: str, new: str) -> None:
     """C9: two files for one component are what they would be in a bucket: the newer one wins."""
-    write(points(3), tmp_path, "a")
-    (tmp_path / "A.SHP").write_bytes(b"old")
-    os.utime(tmp_path / "A.SHP", ns=(1, 1))
+    bundle = points(3)
+    write(without(bundle, ".shp"), tmp_path, "a")
+    (tmp_path / old).write_bytes(b"old")
+    (tmp_path / new).write_bytes(bundle[".shp"])
+    os.utime(tmp_path / old, ns=(1, 1))
 
     assert inspect().local(tmp_path)[0].clean
 
