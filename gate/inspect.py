@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gate import reasons
 from gate.errors import (
     BundleError,
     ConfigurationError,
@@ -291,17 +292,20 @@ def _link(file: Path, target: Path) -> None:
 def _problems(report: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what a report complains of, the worst first."""
     for reject in report.get("rejects", ()):
-        cure = "correct these rows, or they are left out"
+        cure = reasons.cure(reject["reason"])
         yield _counted(Severity.REJECTED, reject, "row is rejected", cure)
     for value in report.get("values", ()):
         what = f"value of {value['field']} is altered or becomes null"
-        cure = "correct these values, if they matter"
+        cure = reasons.cure(value["reason"])
         yield _counted(Severity.ALTERED, value, what, cure)
     for invalid in report.get("validity", {}).get("invalid", ()):
         cure = "repair these polygons, or have VALIDITY=repair do it"
         yield _counted(Severity.NOTICE, invalid, "geometry is invalid", cure)
     for notice in report.get("notices", ()):
-        yield Problem(Severity.NOTICE, notice["code"], notice["what"], count=notice["count"])
+        code = notice["code"]
+        yield Problem(
+            Severity.NOTICE, code, notice["what"], reasons.cure(code), count=notice["count"]
+        )
 
 
 def _counted(severity: Severity, found: Mapping[str, Any], what: str, cure: str) -> Problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gate import errors, settings
+from gate import errors, reasons, settings
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- written by `make docs`: begin -->"
@@ -20,6 +20,14 @@ BRANCHES = {
     errors.BundleError: "The bundle is at fault",
     errors.HeldError: "A fact is missing",
     errors.ConfigurationError: "The deployment is at fault",
+}
+
+
+# What a report says of a layer that is published all the same.
+REPORTED = {
+    "Rows that are not loaded": reasons.REJECTS,
+    "Values that are altered": reasons.VALUES,
+    "Notices": reasons.NOTICES,
 }
 
 
@@ -45,13 +53,16 @@ def table(*rows: tuple[str, ...]) -> str:
 
 
 def errors_table() -> str:
-    """Return one table per branch of the error tree: code, meaning, cure."""
+    """Return one table per branch of the error tree, then those of a report's reasons."""
     sections = {title: list(kinds(branch)) for branch, title in BRANCHES.items()}
     rest = [kind for kind in errors.GateError.__subclasses__() if kind not in BRANCHES]
     sections["The event is at fault"] = rest
     parts = []
     for title, members in sections.items():
         rows = [(f"`{kind.code}`", summary(kind), kind.cure) for kind in members]
+        parts.append(f"## {title}\n\n{table(('Code', 'What happened', 'What to do'), *rows)}")
+    for title, listed in REPORTED.items():
+        rows = [(f"`{reason.code}`", reason.meaning, reason.cure) for reason in listed]
         parts.append(f"## {title}\n\n{table(('Code', 'What happened', 'What to do'), *rows)}")
     return "\n\n".join(parts)
 

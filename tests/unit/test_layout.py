@@ -24,6 +24,7 @@ CORE = (
     "gate.names",
     "gate.overrides",
     "gate.policies",
+    "gate.reasons",
 )
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
@@ -47,6 +48,7 @@ MAY_IMPORT = (
     ("gate.manifest", CORE),
     ("gate.overrides", ("gate.errors",)),
     ("gate.policies", ()),
+    ("gate.reasons", ()),
     ("gate.events", CORE),
     ("gate.log", CORE),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
