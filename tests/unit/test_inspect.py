@@ -748,6 +748,20 @@ def test_progress_is_one_line_that_goes_away(monkeypatch: pytest.MonkeyPatch) ->
     assert terminal.getvalue() == (f"\r{shown}\rin/�roads: 4,000 rows\r{' ' * len(shown)}\r")
 
 
+def test_the_command_takes_its_progress_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 3: the table stands alone on the terminal, whether or not there was a verdict."""
+    write(points(3), tmp_path, "a")
+    terminal = Terminal()
+    monkeypatch.setattr(cli.sys, "stderr", terminal)
+    monkeypatch.setattr(cli, "WATCH_SECONDS", -1)
+
+    cli.main(["inspect", str(tmp_path)])
+
+    assert terminal.getvalue() == f"\ra: 3 rows\r{' ' * 9}\r"
+
+
 def test_nobody_watching_is_told_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue 3: a pipe or a log gets no progress."""
     stream = io.StringIO()
