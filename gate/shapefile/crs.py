@@ -107,8 +107,9 @@ def layer_crs(
     here, and so does a missing or blank one, and one that is only recognised.
     `missing` says what becomes of a layer without a CRS. Raises
     `UnknownOverrideError`, `MissingCrsError` or `UnreadableCrsError`, and
-    `ConfigurationError` if the CRS to assume does not exist.
+    `ConfigurationError` if the CRS to assume does not exist or PROJ has no database.
     """
+    prove_proj()
     if override:
         known = known_crs(override)
         if known is None:
@@ -131,6 +132,20 @@ def layer_crs(
         )
     findings.notice("assumed_crs", f"the CRS is assumed to be {missing}, as the deployment says")
     return LayerCrs(Source.ASSUMED, assumed)
+
+
+@lru_cache(maxsize=1)
+def prove_proj() -> None:
+    """Prove that PROJ has its database; raise `ConfigurationError` if it has not.
+
+    Without it every `.prj` would still parse, and lose its identity in silence.
+    """
+    if known_crs("EPSG:4326") is None:
+        raise ConfigurationError(
+            "PROJ finds no database of CRSs",
+            where="PROJ_DATA",
+            cure="do not set PROJ_LIB, PROJ_DATA and GDAL_DATA, and deploy again",
+        )
 
 
 def known_crs(text: str) -> Mapping[str, Any] | None:
