@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gate import job
-from gate.errors import CorruptError, StorageBusyError
+from gate.errors import CorruptError, MissingCrsError, StorageBusyError
 from gate.identity import Pin
 from gate.job import ENDED, State
 from gate.manifest import PublishedRevision
@@ -301,6 +301,21 @@ def test_a_claim_names_the_jobs_it_dispatched_until_they_end(bench: StoreBench) 
     assert bench.record(WHOLE[-1]).unended == ()
 
 
+def test_a_claim_keeps_sight_of_a_held_job(bench: StoreBench) -> None:
+    """Case 20: a held job waits for a fact, so its event still leads to it; a revived one too."""
+    stored = bench.dispatched(*WHOLE)
+    held = job.held(stored.job, MissingCrsError("no .prj"), now=stored.now, summary={"a": {}})
+    aside = bench.store.replace(stored, held)
+    assert aside is not None
+    assert bench.record(WHOLE[-1]).unended == (stored.job.id,)
+    taken = job.revive(held, token="taker", now=aside.now, limits=LIMITS).job
+    revived = bench.store.replace(aside, taken)
+    assert revived is not None
+    assert bench.record(WHOLE[-1]).unended == (stored.job.id,)
+    bench.store.replace(revived, job.done(taken, now=revived.now, summary={}))
+    assert bench.record(WHOLE[-1]).unended == ()
+
+
 def test_one_claim_may_have_dispatched_two_jobs(bench: StoreBench) -> None:
     """Design 4: an event that settles into a second revision keeps sight of both jobs."""
     first = bench.dispatched(*WHOLE)
@@ -320,7 +335,7 @@ def test_an_unknown_job_is_none(bench: StoreBench) -> None:
 
 
 def test_every_field_of_a_job_comes_back_equal(bench: StoreBench) -> None:
-    """Scenario E13: what is read equals what was written, or a lost answer could not be told."""
+    """Scenario E13, case 52: what is read equals what was written, times in a list included."""
     stored = bench.dispatched(*WHOLE, "in/roads.shp.xml")
     at = datetime(2024, 11, 7, 12, 0, 0, 123_456, tzinfo=UTC)
     failed = job.failed(stored.job, StorageBusyError("lost ☂"), now=at, limits=LIMITS)

@@ -56,7 +56,7 @@ def test_a_duplicate_costs_two_calls(bench: FirestoreBench, wire: Wire) -> None:
 
 
 def test_a_dispatching_event_costs_three_calls(bench: FirestoreBench, wire: Wire) -> None:
-    """Design 4: job, marks and claim are written in one more commit; five calls are allowed."""
+    """Design 4, case 53: one more commit without a read writes all; five calls are allowed."""
     intake = intake_over(bench.store, {"in/roads.prj": 7})
     intake(finalized(SHX))
     intake(finalized(DBF))

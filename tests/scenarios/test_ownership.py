@@ -257,7 +257,7 @@ def test_a_renewal_that_landed_unheard_does_not_lose_the_job(
 def test_a_handler_that_goes_on_after_its_timeout_harms_nobody(
     world: World, last: ObjectFinalized
 ) -> None:
-    """E17: the redelivery takes over after the lease; the first run neither ends nor fails it."""
+    """E17, case 44: the redelivery takes over after the lease; the first run ends nothing."""
     answers: list[Answer] = []
 
     def on_row(_number: int) -> None:
