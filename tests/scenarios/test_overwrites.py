@@ -16,7 +16,6 @@ from tests.world import (
     Answer,
     Crash,
     World,
-    bundle_of,
     expected,
     raising,
     text,
@@ -366,7 +365,8 @@ def test_an_archive_is_whole_on_arrival(world: World) -> None:
     assert world.manifest("in/roads").components == {}
 
 
-def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None:
+@pytest.mark.parametrize("killed", [False, True], ids=["one after the other", "both at once"])
+def test_mixed_spellings_dispatched_at_once_still_converge(world: World, killed: bool) -> None:
     """C9: two events that each list only their own spelling end at both sidecars.
 
     Both see the bundle whole. One is about to dispatch it with `roads.prj` when the
@@ -378,10 +378,18 @@ def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None
     projection = world.upload("in/roads.prj", text(".prj", "first"))
     encoding = world.upload("in/ROADS.CPG")
     world.settle(shape, table)
-    world.faults.before("store.dispatch", lambda: world.settle(table))
-    world.settle(index, projection, encoding)
+
+    def other() -> None:
+        if killed:
+            world.faults.after("store.dispatch", raising(Crash()))
+        world.deliver(table)
+
+    world.faults.before("store.dispatch", other)
+    world.deliver(index)
+    assert len(world.jobs) == 2
+    world.settle(index, table)
     assert world.effects
+    world.settle(projection, encoding)
     assert world.effects[-1].generations.keys() == set(ALL_PARTS)
     assert world.rows("in/roads") == expected("first", crs="first")
-    assert bundle_of("in/ROADS.CPG") == bundle_of("in/roads.shp")
     assert world.manifest("in/roads").current()[".cpg"] == Pin("in/ROADS.CPG", encoding.generation)
