@@ -5,11 +5,11 @@ transaction), read, decide, dispatch. A call that dies between any two of them
 is finished by the redelivery of its event, because a duplicate goes through
 the same steps and every write is conditional.
 
-The events of one bundle arrive together, and several may read it whole. Who then
-finds that another was recorded after it leaves the dispatch to that one, which
-reads no less. It cannot be lost: the last one recorded has none after it, and if
-it dies before it dispatches, it comes back as a duplicate, which leaves nothing
-to others.
+The events of one bundle arrive together, and several may read it whole. Until
+the uploads have rested, they leave the dispatch to the one that was recorded
+last, which reads no less than they do. It cannot be lost: if that one dies before
+it dispatches, it is not acknowledged and comes back. After that, whoever comes
+dispatches.
 """
 
 from __future__ import annotations
@@ -120,8 +120,9 @@ class Intake:
             settle=self.settings.retention.settle,
         )
         if isinstance(decision, Dispatch):
-            if recorded.first and not recorded.latest:
-                return Receipt(Outcome.INCLUDED, "left to the event recorded after it", claim)
+            if self._left_to_another(recorded):
+                outcome = Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE
+                return Receipt(outcome, "left to the event recorded last", claim)
             return self._dispatch(claim, recorded)
         newest = known.components.get(claim.component.name, 0)
         done = known.dispatched.get(claim.component.extension, 0)
@@ -135,6 +136,11 @@ class Intake:
         if isinstance(decision, Waiting):
             return Receipt(Outcome.WAITING, _standing(decision), claim)
         return Receipt(Outcome.INCLUDED, _standing(decision), claim)
+
+    def _left_to_another(self, recorded: Recorded) -> bool:
+        changed_at = recorded.manifest.updated_at or recorded.now
+        resting = recorded.now >= changed_at + self.settings.retention.settle
+        return not recorded.latest and not resting
 
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
         """Dispatch what is due, with the sidecars that are already in the bucket."""

@@ -254,7 +254,12 @@ def test_two_events_that_see_a_bundle_whole_make_one_job(
     if times > 1:
         world.faults.after("store.record", raising(Crash()))
         world.deliver(table)
-    world.faults.before("store.dispatch", lambda: world.deliver(index))
+
+    def other() -> None:
+        world.clock.advance(world.settings.retention.settle.total_seconds())
+        world.deliver(index)
+
+    world.faults.before("store.dispatch", other)
     assert world.deliver(table) is Answer.ACK
     assert world.outcomes[-2:] == [Outcome.DISPATCHED, outcome]
     assert len(world.jobs) == len(world.effects) == 1
@@ -380,6 +385,7 @@ def test_mixed_spellings_dispatched_at_once_still_converge(world: World, killed:
     world.settle(shape, table)
 
     def other() -> None:
+        world.clock.advance(world.settings.retention.settle.total_seconds())
         if killed:
             world.faults.after("store.dispatch", raising(Crash()))
         world.deliver(table)
