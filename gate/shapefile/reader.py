@@ -297,7 +297,6 @@ def _opened(
         layer = fiona.open(
             folder / f"{STEM}.shp",
             driver=DRIVER,
-            enabled_drivers=[DRIVER],
             encoding=NEUTRAL_ENCODING,
             **filters,
         )

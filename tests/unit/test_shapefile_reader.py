@@ -216,6 +216,14 @@ def test_whatever_fiona_raises_is_unreadable(
         pass
 
 
+def test_no_other_driver_opens_the_layer(tmp_path: Path) -> None:
+    """A file of another format is refused by Fiona as well, whatever the checks before it say."""
+    (tmp_path / "layer.shp").write_text('{"type": "FeatureCollection", "features": []}')
+    features = reader.Features(tmp_path, "roads.shp", Findings())
+    with pytest.raises(UnreadableError, match=r"^roads.shp: GDAL"), features.reading():
+        pass
+
+
 def test_errors_of_the_caller_pass_through(tmp_path: Path) -> None:
     """What goes wrong in the caller's block is not taken for the layer's fault."""
     with pytest.raises(KeyError), opened(tmp_path):
