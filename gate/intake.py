@@ -138,9 +138,16 @@ class Intake:
         return Receipt(Outcome.INCLUDED, _standing(decision), claim)
 
     def _left_to_another(self, recorded: Recorded) -> bool:
-        changed_at = recorded.manifest.updated_at or recorded.now
+        """Tell whether the event recorded last will dispatch what is due, for it saw it become so.
+
+        Two revisions joined became due by a dispatch and by no event: nobody is
+        waited for.
+        """
+        known = recorded.manifest
+        changed_at = known.updated_at or recorded.now
         resting = recorded.now >= changed_at + self.settings.retention.settle
-        return not recorded.latest and not resting
+        joined = sum(known.dispatched.values()) > known.dispatched_order
+        return not (recorded.latest or resting or joined)
 
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
         """Dispatch what is due, with the sidecars that are already in the bucket."""

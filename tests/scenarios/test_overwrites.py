@@ -399,3 +399,30 @@ def test_mixed_spellings_dispatched_at_once_still_converge(world: World, killed:
     assert world.effects[-1].generations.keys() == set(ALL_PARTS)
     assert world.rows("in/roads") == expected("first", crs="first")
     assert world.manifest("in/roads").current()[".cpg"] == Pin("in/ROADS.CPG", encoding.generation)
+
+
+def test_a_join_of_two_dispatches_is_left_to_nobody(world: World) -> None:
+    """C9: when the last recorded event was acknowledged before, the next one to come dispatches.
+
+    The `.prj` settles beside the revision with the `.cpg`; then the revision with
+    the `.prj` alone is dispatched after all, and both joined are due at once.
+    """
+    shape = world.upload("in/roads.shp", text(".shp", "first"))
+    index = world.upload("in/roads.shx")
+    table = world.upload("in/ROADS.DBF", text(".dbf", "first"))
+    projection = world.upload("in/roads.prj", text(".prj", "first"))
+    encoding = world.upload("in/ROADS.CPG")
+    world.settle(shape, table)
+
+    def meanwhile() -> None:
+        world.clock.advance(31)
+        assert world.deliver(table) is Answer.ACK
+        assert world.deliver(projection) is Answer.QUIET_NACK
+        assert world.deliver(encoding) is Answer.ACK
+
+    world.faults.before("store.dispatch", meanwhile)
+    world.deliver(index)
+    assert len(world.jobs) == 2
+    world.settle(projection)
+    assert world.effects[-1].generations.keys() == set(ALL_PARTS)
+    assert world.rows("in/roads") == expected("first", crs="first")
