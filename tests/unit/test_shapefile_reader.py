@@ -218,9 +218,15 @@ def test_whatever_fiona_raises_is_unreadable(
 
 def test_no_other_driver_opens_the_layer(tmp_path: Path) -> None:
     """A file of another format is refused by Fiona as well, whatever the checks before it say."""
-    (tmp_path / "layer.shp").write_text('{"type": "FeatureCollection", "features": []}')
-    features = reader.Features(tmp_path, "roads.shp", Findings())
-    with pytest.raises(UnreadableError, match=r"^roads.shp: GDAL"), features.reading():
+    feature = {
+        "type": "Feature",
+        "properties": {},
+        "geometry": {"type": "Point", "coordinates": [0, 0]},
+    }
+    collection = {"type": "FeatureCollection", "features": [feature]}
+    (tmp_path / "layer.shp").write_text(json.dumps(collection))
+    log = GdalLog("roads.shp", Findings())
+    with pytest.raises(fiona.errors.DriverError), reader._opened(tmp_path, log):
         pass
 
 
