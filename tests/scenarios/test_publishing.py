@@ -164,9 +164,10 @@ def test_a_store_that_lost_everything_does_not_go_back(world: World) -> None:
     world.settle(*world.upload_bundle("in/roads", "second"))
     purge(world)
     world.faults.before("source.siblings", raising(StorageBusyError("503")))
-    opened = len(world.reader.opened)
+    asked = world.faults.calls.count("source.stat")
     world.settle(*older)
     assert world.outcomes[-1] is Outcome.DISPATCHED
     assert world.states == [State.SUPERSEDED]
-    assert len(world.reader.opened) == opened
+    assert "the sink holds revision order" in world.jobs[0].history[-1].message
+    assert world.faults.calls.count("source.stat") == asked
     assert world.rows("in/roads") == expected("second")
