@@ -5,11 +5,11 @@ transaction), read, decide, dispatch. A call that dies between any two of them
 is finished by the redelivery of its event, because a duplicate goes through
 the same steps and every write is conditional.
 
-The events of one bundle arrive together, and several may read it whole. Who then
-finds that another was recorded after it leaves the dispatch to that one, which
-reads no less. It cannot be lost: the last one recorded has none after it, and if
-it dies before it dispatches, it comes back as a duplicate, which leaves nothing
-to others.
+The events of one bundle arrive together, and several may read it whole. Until
+the uploads have rested, they leave the dispatch to the one that was recorded
+last, which reads no less than they do. It cannot be lost: if that one dies before
+it dispatches, it is not acknowledged and comes back. After that, whoever comes
+dispatches.
 """
 
 from __future__ import annotations
@@ -121,8 +121,9 @@ class Intake:
             settle=self.settings.retention.settle,
         )
         if isinstance(decision, Dispatch):
-            if recorded.first and not recorded.latest:
-                return Receipt(Outcome.INCLUDED, "left to the event recorded after it", claim)
+            if self._left_to_another(recorded):
+                outcome = Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE
+                return Receipt(outcome, "left to the event recorded last", claim)
             return self._dispatch(claim, recorded)
         newest = known.components.get(claim.component.name, 0)
         done = known.dispatched.get(claim.component.extension, 0)
@@ -136,6 +137,18 @@ class Intake:
         if isinstance(decision, Waiting):
             return Receipt(Outcome.WAITING, _standing(decision), claim)
         return Receipt(Outcome.INCLUDED, _standing(decision), claim)
+
+    def _left_to_another(self, recorded: Recorded) -> bool:
+        """Tell whether the event recorded last will dispatch what is due, for it saw it become so.
+
+        Two revisions joined became due by a dispatch and by no event: nobody is
+        waited for.
+        """
+        known = recorded.manifest
+        changed_at = known.updated_at or recorded.now
+        resting = recorded.now >= changed_at + self.settings.retention.settle
+        joined = sum(known.dispatched.values()) > known.dispatched_order
+        return not (recorded.latest or resting or joined)
 
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
         """Dispatch what is due, with the sidecars that are already in the bucket."""

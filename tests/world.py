@@ -333,6 +333,8 @@ class World:
         try:
             receipt = self._received(event)
             ending = self.ingest(receipt.work) if receipt.work else None
+        except AssertionError:
+            raise
         except TransientError:
             answer = Answer.QUIET_NACK
         except (Exception, Crash):  # noqa: BLE001  whatever it is, the event comes back

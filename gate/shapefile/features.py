@@ -145,7 +145,6 @@ def opened(
         layer = fiona.open(
             folder / f"{STEM}.shp",
             driver=DRIVER,
-            enabled_drivers=[DRIVER],
             encoding=encoding,
             **filters,
         )

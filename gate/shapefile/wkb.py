@@ -134,9 +134,7 @@ class Encoder:
         if kind == "LineString":
             line = self._padded(rings[0], LINE_POSITIONS)
             return _HEAD.pack(1, code, len(line)) + line.tobytes()
-        wound = [
-            self._ring(ring, shell=index == 0) for index, ring in enumerate(rings) if len(ring)
-        ]
+        wound = [self._ring(ring, shell=index == 0) for index, ring in enumerate(rings)]
         lengths = [_COUNT.pack(len(ring)) + ring.tobytes() for ring in wound]
         return _HEAD.pack(1, code, len(wound)) + b"".join(lengths)
 
@@ -153,7 +151,7 @@ class Encoder:
 
     def _padded(self, positions: Positions, least: int) -> Positions:
         missing = least - len(positions)
-        if missing <= 0 or not len(positions):
+        if missing <= 0:
             return positions
         self.collapsed += 1
         return np.concatenate((positions, positions[-1:].repeat(missing, axis=0)))
@@ -167,7 +165,7 @@ def _lists(part: str, coordinates: Any) -> list[Positions]:
 
 
 def _positions(coordinates: Sequence[Sequence[float]]) -> Positions:
-    return np.array(coordinates, dtype="<f8") if len(coordinates) else np.empty((0, 2), "<f8")
+    return np.array(coordinates, dtype="<f8")
 
 
 def _code(kind: str, has_z: bool) -> int:

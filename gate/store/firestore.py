@@ -141,7 +141,7 @@ class FirestoreStore:
             "components": {claim.component.name: firestore.Maximum(claim.generation)},
             "seen": firestore.ArrayUnion([claim.component.extension]),
             "updated_at": firestore.SERVER_TIMESTAMP,
-            "latest_token": claim.token,
+            "latest_claim": claim_ref.id,
             "wake_at": now + self._retention.settle,
             "expires_at": firestore.DELETE_FIELD,
         }
@@ -160,7 +160,7 @@ class FirestoreStore:
         document = manifest.to_dict() or {}
         return Recorded(
             first=created or stored.get("token") == claim.token,
-            latest=document.get("latest_token") == claim.token,
+            latest=document.get("latest_claim") == claim_ref.id,
             manifest=manifest_from(bundle, document),
             now=manifest.read_time,
             unended=unended_jobs(stored),

@@ -73,13 +73,13 @@ class MemoryStore:
                 self._merge(bundle, (claim.pin,), {})
                 document = self.manifests[bundle_id(bundle)]
                 document["updated_at"] = now
-                document["latest_token"] = claim.token
+                document["latest_claim"] = claim.id
                 document["wake_at"] = now + self._retention.settle
                 document.pop("expires_at", None)
             stored = self.claims[claim.id]
             return Recorded(
                 first=first or stored.get("token") == claim.token,
-                latest=self._latest_token(bundle) == claim.token,
+                latest=self._latest_claim(bundle) == claim.id,
                 manifest=self._read_manifest(bundle),
                 now=now,
                 unended=unended_jobs(stored),
@@ -140,8 +140,8 @@ class MemoryStore:
             self._versions[key] = next(self._counter)
             return True
 
-    def _latest_token(self, bundle: Bundle) -> object:
-        return self.manifests.get(bundle_id(bundle), {}).get("latest_token")
+    def _latest_claim(self, bundle: Bundle) -> object:
+        return self.manifests.get(bundle_id(bundle), {}).get("latest_claim")
 
     def _read_manifest(self, bundle: Bundle) -> Manifest:
         return manifest_from(bundle, self.manifests.get(bundle_id(bundle), {}))

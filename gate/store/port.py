@@ -51,7 +51,7 @@ class Recorded:
     """The state after an event was recorded, by this call or an earlier one.
 
     `first` tells whether it was this call, and `latest` whether no other claim
-    of the bundle has been committed since. `manifest` was read after the write
+    of the bundle was committed after this one. `manifest` was read after the write
     and holds everything committed before `now`, the store's time of that read.
     `unended` are the ids of jobs that this event dispatched and that have not
     ended, or are held, as far as its claim knows.

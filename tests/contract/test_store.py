@@ -74,11 +74,12 @@ def test_a_record_reads_its_own_write(bench: StoreBench) -> None:
 
 
 def test_only_the_last_claim_of_a_bundle_is_the_latest(bench: StoreBench) -> None:
-    """Design 4: a record that nothing has followed yet is told so; a duplicate is not."""
+    """Design 4: a delivery is told whether its claim is the one that was made last."""
     assert bench.record("in/roads.shp").latest
     assert bench.record("in/roads.dbf").latest
     assert bench.record("in/rivers.shp").latest
     assert not bench.record("in/roads.shp").latest
+    assert bench.record("in/roads.dbf").latest
 
 
 def test_of_many_claims_at_once_at_least_the_last_is_the_latest(bench: StoreBench) -> None:

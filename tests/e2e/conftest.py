@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,9 @@ from gate.names import Bundle
 
 FOLDERS = Prefixer("shapefile-gate", "e2e", separator="-")
 # Short, so that a test need not wait: it is the order of things that counts.
-SETTINGS = {"SETTLE_SECONDS": "2", "RETRY_SECONDS": "1"}
+SETTINGS = {"SETTLE_SECONDS": "2", "RETRY_SECONDS": "1", "LEASE_SECONDS": "10"}
+# Enough for a worker that was killed: its lease and Pub/Sub's longest pause.
+PATIENCE_SECONDS = 60.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -118,13 +120,19 @@ class World:
         bundle = str(self.bundle(stem))
         return sum(entry.get("bundle") == bundle for entry in self.decisions.of(message))
 
-    def wait_for(self, name: str, decision: str, *, seconds: float = 30) -> None:
-        """Wait until the live generation of an object has led to this decision."""
-        self.decisions.wait(
-            f"{decision} for {name}", lambda: decision in self.of(name), seconds=seconds
-        )
+    def wait(self, what: str, met: Callable[[], bool]) -> None:
+        """Wait for something to come to pass, or show what did instead."""
+        try:
+            self.decisions.wait(what, met, seconds=PATIENCE_SECONDS)
+        except ConfigurationError:
+            print(self.stack.function_log.read_text())  # noqa: T201 (pytest shows it)
+            raise
 
-    def wait_until_current(self, stem: str, *, seconds: float = 30) -> Mapping[str, Any]:
+    def wait_for(self, name: str, decision: str) -> None:
+        """Wait until the live generation of an object has led to this decision."""
+        self.wait(f"{decision} for {name}", lambda: decision in self.of(name))
+
+    def wait_until_current(self, stem: str) -> Mapping[str, Any]:
         """Wait until readers see all that was uploaded last; return the pointer."""
         expected = sum(
             generation
@@ -137,7 +145,7 @@ class World:
             found[:] = [pointer] if (pointer := self.pointer(stem)) else []
             return bool(found) and int(found[0]["order"]) == expected
 
-        self.decisions.wait(f"{stem} at its newest", current, seconds=seconds)
+        self.wait(f"{stem} at its newest", current)
         return found[0]
 
     def pointer(self, stem: str) -> Mapping[str, Any] | None:

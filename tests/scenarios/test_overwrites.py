@@ -16,7 +16,6 @@ from tests.world import (
     Answer,
     Crash,
     World,
-    bundle_of,
     expected,
     raising,
     text,
@@ -255,7 +254,12 @@ def test_two_events_that_see_a_bundle_whole_make_one_job(
     if times > 1:
         world.faults.after("store.record", raising(Crash()))
         world.deliver(table)
-    world.faults.before("store.dispatch", lambda: world.deliver(index))
+
+    def other() -> None:
+        world.clock.advance(world.settings.retention.settle.total_seconds())
+        world.deliver(index)
+
+    world.faults.before("store.dispatch", other)
     assert world.deliver(table) is Answer.ACK
     assert world.outcomes[-2:] == [Outcome.DISPATCHED, outcome]
     assert len(world.jobs) == len(world.effects) == 1
@@ -366,7 +370,8 @@ def test_an_archive_is_whole_on_arrival(world: World) -> None:
     assert world.manifest("in/roads").components == {}
 
 
-def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None:
+@pytest.mark.parametrize("killed", [False, True], ids=["one after the other", "both at once"])
+def test_mixed_spellings_dispatched_at_once_still_converge(world: World, killed: bool) -> None:
     """C9: two events that each list only their own spelling end at both sidecars.
 
     Both see the bundle whole. One is about to dispatch it with `roads.prj` when the
@@ -378,10 +383,46 @@ def test_mixed_spellings_dispatched_at_once_still_converge(world: World) -> None
     projection = world.upload("in/roads.prj", text(".prj", "first"))
     encoding = world.upload("in/ROADS.CPG")
     world.settle(shape, table)
-    world.faults.before("store.dispatch", lambda: world.settle(table))
-    world.settle(index, projection, encoding)
+
+    def other() -> None:
+        world.clock.advance(world.settings.retention.settle.total_seconds())
+        if killed:
+            world.faults.after("store.dispatch", raising(Crash()))
+        world.deliver(table)
+
+    world.faults.before("store.dispatch", other)
+    world.deliver(index)
+    assert len(world.jobs) == 2
+    world.settle(index, table)
     assert world.effects
+    world.settle(projection, encoding)
     assert world.effects[-1].generations.keys() == set(ALL_PARTS)
     assert world.rows("in/roads") == expected("first", crs="first")
-    assert bundle_of("in/ROADS.CPG") == bundle_of("in/roads.shp")
     assert world.manifest("in/roads").current()[".cpg"] == Pin("in/ROADS.CPG", encoding.generation)
+
+
+def test_a_join_of_two_dispatches_is_left_to_nobody(world: World) -> None:
+    """C9: when the last recorded event was acknowledged before, the next one to come dispatches.
+
+    The `.prj` settles beside the revision with the `.cpg`; then the revision with
+    the `.prj` alone is dispatched after all, and both joined are due at once.
+    """
+    shape = world.upload("in/roads.shp", text(".shp", "first"))
+    index = world.upload("in/roads.shx")
+    table = world.upload("in/ROADS.DBF", text(".dbf", "first"))
+    projection = world.upload("in/roads.prj", text(".prj", "first"))
+    encoding = world.upload("in/ROADS.CPG")
+    world.settle(shape, table)
+
+    def meanwhile() -> None:
+        world.clock.advance(31)
+        assert world.deliver(table) is Answer.ACK
+        assert world.deliver(projection) is Answer.QUIET_NACK
+        assert world.deliver(encoding) is Answer.ACK
+
+    world.faults.before("store.dispatch", meanwhile)
+    world.deliver(index)
+    assert len(world.jobs) == 2
+    world.settle(projection)
+    assert world.effects[-1].generations.keys() == set(ALL_PARTS)
+    assert world.rows("in/roads") == expected("first", crs="first")

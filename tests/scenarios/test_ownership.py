@@ -354,3 +354,18 @@ def test_a_job_that_is_gone_is_not_followed(world: World, last: ObjectFinalized)
     assert world.deliver(last) is Answer.ACK
     assert world.outcomes[-1] is Outcome.DUPLICATE
     assert not world.jobs
+
+
+def test_slow_downloads_keep_the_lease(world: World, last: ObjectFinalized) -> None:
+    """E2: a worker that downloads for longer than its lease renews it from file to file."""
+    answers: list[Answer] = []
+
+    def slowly(operation: str, _name: str) -> None:
+        if operation == "fetch":
+            world.clock.advance(25)
+            answers.append(world.deliver(last))
+
+    world.source.before = slowly
+    assert world.deliver(last) is Answer.ACK
+    assert answers == [Answer.QUIET_NACK] * 3
+    assert [(job.state, job.fence, job.attempts) for job in world.jobs] == [(State.DONE, 1, 1)]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from gate.errors import StorageBusyError
+from gate.errors import CorruptError, HeldError, StorageBusyError
 from gate.events import ObjectFinalized
 from gate.intake import Outcome
 from gate.job import State
@@ -164,9 +164,52 @@ def test_a_store_that_lost_everything_does_not_go_back(world: World) -> None:
     world.settle(*world.upload_bundle("in/roads", "second"))
     purge(world)
     world.faults.before("source.siblings", raising(StorageBusyError("503")))
-    opened = len(world.reader.opened)
+    asked = world.faults.calls.count("source.stat")
     world.settle(*older)
     assert world.outcomes[-1] is Outcome.DISPATCHED
     assert world.states == [State.SUPERSEDED]
-    assert len(world.reader.opened) == opened
+    assert "the sink holds revision order" in world.jobs[0].history[-1].message
+    assert world.faults.calls.count("source.stat") == asked
     assert world.rows("in/roads") == expected("second")
+
+
+def test_only_finished_jobs_may_expire(world: World) -> None:
+    """H7: a job that runs, waits for its next attempt or is held never carries an expiry."""
+    carried: dict[str, set[bool]] = {}
+
+    def look() -> None:
+        for document in world.store.jobs.values():
+            carried.setdefault(document["state"], set()).add("expires_at" in document)
+
+    world.faults.watch = look
+    world.faults.before("source.stat", raising(StorageBusyError("503")))
+    world.settle(*world.upload_bundle("in/done"))
+    world.reader.fault = HeldError("no CRS")
+    world.settle(*world.upload_bundle("in/held"))
+    world.reader.fault = CorruptError("broken")
+    world.settle(*world.upload_bundle("in/dead"))
+    world.reader.fault = None
+    world.reader.on_row = lambda number: (
+        [world.deliver(event) for event in world.upload_bundle("in/old", "second")]
+        if number == 0 and world.reader.opened.count("in/old") == 1
+        else None
+    )
+    world.settle(*world.upload_bundle("in/old"))
+    assert carried == {
+        "running": {False},
+        "failed": {False},
+        "held": {False},
+        "done": {True},
+        "dead": {True},
+        "superseded": {True},
+    }
+
+
+def test_a_new_component_takes_the_expiry_of_its_manifest_away(world: World) -> None:
+    """H7: a manifest that was finished does not expire under an upload that has just begun."""
+    world.settle(*world.upload_bundle("in/roads"))
+    [document] = world.store.manifests.values()
+    assert "expires_at" in document
+    world.deliver(world.upload("in/roads.dbf", text(".dbf", "second")))
+    [document] = world.store.manifests.values()
+    assert "expires_at" not in document

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
@@ -22,7 +22,8 @@ class SlowReads(MemoryStore):
     """A store in which other claims may be committed between a write and its read."""
 
     def __init__(self) -> None:
-        super().__init__(SETTINGS.retention, lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        super().__init__(SETTINGS.retention, lambda: self.time)
+        self.time = datetime(2026, 3, 1, tzinfo=UTC)
         self.meanwhile: list[Claim] = []
 
     def record(self, claim: Claim) -> Recorded:
@@ -82,10 +83,22 @@ def test_the_redelivery_of_the_last_one_recorded_dispatches(scene: Scene) -> Non
     assert len(scene.store.jobs) == 1
 
 
-def test_a_duplicate_leaves_nothing_to_others(scene: Scene) -> None:
-    """Scenario A7: a duplicate dispatches what is due, though others were recorded after it."""
+def test_a_duplicate_leaves_the_dispatch_to_it_too(scene: Scene) -> None:
+    """Scenario A2: a duplicate that comes while the last event is at work does not race it."""
     scene.overtake_with(WHOLE[2])
     scene.deliver(WHOLE[1])
+    receipt = scene.deliver(WHOLE[0])
+    assert receipt.outcome is Outcome.DUPLICATE
+    assert scene.store.jobs == {}
+
+
+def test_whoever_comes_once_the_uploads_have_rested_dispatches(scene: Scene) -> None:
+    """Scenario A7: after the settle time nothing is left to others, to the second."""
+    scene.overtake_with(WHOLE[2])
+    scene.deliver(WHOLE[1])
+    scene.store.time += SETTINGS.retention.settle - timedelta(seconds=1)
+    assert scene.deliver(WHOLE[0]).work is None
+    scene.store.time += timedelta(seconds=1)
     assert scene.deliver(WHOLE[0]).outcome is Outcome.DISPATCHED
 
 

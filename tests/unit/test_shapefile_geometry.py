@@ -177,6 +177,13 @@ def test_empty_records_stay_empty(tmp_path: Path) -> None:
         assert (reading.report.geometry.empty, reading.report.geometry.null) == (1, 1)
 
 
+def test_case_17_an_empty_record_is_promoted_too(tmp_path: Path) -> None:
+    """Case 17: among multi-part shapes an empty one is of the same type as they are."""
+    reading = read(layer([polygon(), polygon(square(0, 0), square(5, 5))]), tmp_path)
+    assert reading.wkt[0] == "MULTIPOLYGON EMPTY"
+    assert reading.report.geometry.types == ("MultiPolygon",)
+
+
 def test_points_without_coordinates_are_empty(tmp_path: Path) -> None:
     """A point at NaN is an empty point, counted, and spoils no bounds."""
     reading = read(layer([point(math.nan, math.nan), point(1, 2)]), tmp_path)

@@ -16,7 +16,7 @@ import pytest
 import shapely.geometry
 
 from gate.errors import BundleError, CorruptError, LostRowsError, UnreadableError
-from gate.shapefile import reader
+from gate.shapefile import features, reader
 from gate.shapefile.findings import Findings
 from gate.shapefile.gdal_log import WARNING_LIMIT, GdalLog
 from gate.shapefile.reader import Layer, ReadOptions, open_layer
@@ -133,7 +133,13 @@ def test_the_report_is_plain_json(tmp_path: Path) -> None:
     assert report["geometry"]["types"] == ["Point"]
     assert report["geometry"]["bounds"] == [0, 0, 1, 1]
     assert report["encoding"] == {"name": "utf-8", "source": "detected"}
-    assert report["crs"] == {"name": "EPSG:4326", "source": "prj"}
+    assert report["crs"] == {
+        "name": "EPSG:4326",
+        "source": "prj",
+        "kind": "geographic",
+        "recognised": {"name": "EPSG:4326", "confidence": 100},
+        "transformed": None,
+    }
     assert report["fields"] == [
         {"original_name": "N", "name": "N", "type": "int64", "file_type": "N(4,0)"}
     ]
@@ -213,6 +219,20 @@ def test_whatever_fiona_raises_is_unreadable(
         pytest.raises(UnreadableError, match=r"^roads.shp: GDAL refused it: odd"),
         opened(tmp_path),
     ):
+        pass
+
+
+def test_no_other_driver_opens_the_layer(tmp_path: Path) -> None:
+    """A file of another format is refused by Fiona as well, whatever the checks before it say."""
+    feature = {
+        "type": "Feature",
+        "properties": {},
+        "geometry": {"type": "Point", "coordinates": [0, 0]},
+    }
+    collection = {"type": "FeatureCollection", "features": [feature]}
+    (tmp_path / "layer.shp").write_text(json.dumps(collection))
+    log = GdalLog("roads.shp", Findings())
+    with pytest.raises(fiona.errors.DriverError), features.opened(tmp_path, log):
         pass
 
 
