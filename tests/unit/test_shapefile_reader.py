@@ -153,7 +153,14 @@ def test_the_report_is_plain_json(tmp_path: Path) -> None:
         "rows": 2,
         "fields": {"N": "int32:4"},
     }
-    assert report["versions"].keys() == {"fiona", "gdal", "numpy", "pyarrow", "shapely"}
+    assert report["versions"].keys() == {
+        "fiona",
+        "gdal",
+        "numpy",
+        "pyarrow",
+        "pyproj",
+        "shapely",
+    }
 
 
 def test_rows_that_do_not_add_up_are_never_a_success(
