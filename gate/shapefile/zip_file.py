@@ -192,15 +192,12 @@ class _Measured(io.BufferedReader):
 
     def __init__(self, path: Path, where: str, entries: int) -> None:
         super().__init__(io.FileIO(path))
-        self._size_bytes = path.stat().st_size
         self._where = where
         self._entries = entries
         self._most_bytes = max(entries * ENTRY_BYTES, DIRECTORY_LEAST_BYTES, CHUNK_BYTES)
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            size = max(self._size_bytes - self.tell(), 0)
-        if size > self._most_bytes:
+        if size is not None and size > self._most_bytes:
             raise TooLargeError(
                 f"its directory takes {size} bytes, {self._most_bytes} are allowed",
                 where=self._where,
