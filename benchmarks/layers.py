@@ -125,9 +125,21 @@ def _parcels(
 def _coasts(
     chance: np.random.Generator, numbers: npt.NDArray[np.int64]
 ) -> tuple[Bytes, npt.NDArray[np.int64]]:
-    """One ring of 500 positions each."""
-    pieces = [_polygon([_ring(chance, centre, 0.0004, 499)]) for centre in _places(numbers)]
+    """One ring of 500 positions each, which winds like an inlet: no middle sees all of it."""
+    pieces = [_polygon([_inlet(chance, centre)]) for centre in _places(numbers)]
     return np.frombuffer(b"".join(pieces), np.uint8), np.full(len(numbers), len(pieces[0]))
+
+
+def _inlet(chance: np.random.Generator, centre: Positions) -> Positions:
+    """Return a clockwise closed ring: one bank of a winding band eastwards, the other one back."""
+    along = np.linspace(-1, 1, 250)
+    middle = 0.6 * np.sin(along * 9)
+    north = middle + chance.uniform(0.1, 0.3, 250)
+    south = middle - chance.uniform(0.1, 0.3, 249)[::-1]
+    banks = np.concatenate([north, south[::-1]])
+    eastings = np.concatenate([along, along[:0:-1]])
+    ring = np.stack([eastings, banks], axis=1) * 0.0004 + centre
+    return np.concatenate([ring, ring[:1]])
 
 
 def _places(numbers: npt.NDArray[np.int64]) -> Positions:

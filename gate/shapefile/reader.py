@@ -10,17 +10,14 @@ never by position.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any
 
 import fiona
-import numpy as np
 import pyarrow as pa
 
 from gate.errors import LostRowsError, RowsRejectedError
@@ -28,19 +25,16 @@ from gate.gather import Integers, Mask
 from gate.overrides import NOTHING, Overrides
 from gate.policies import DEFAULTS, Policies, Reader, Validity
 from gate.shapefile import columns, crs, encoding, features, headers
-from gate.shapefile.ahead import Ahead, lagging
 from gate.shapefile.columns import Cells, Column
 from gate.shapefile.crs import LayerCrs
-from gate.shapefile.dbf import DELETED
 from gate.shapefile.encoding import Encoding
 from gate.shapefile.features import NEUTRAL_ENCODING, Features
-from gate.shapefile.files import let_go, map_files
+from gate.shapefile.files import map_files
 from gate.shapefile.findings import Findings
 from gate.shapefile.geometry import Geometries
 from gate.shapefile.headers import Structure
-from gate.shapefile.plain import Plain
 from gate.shapefile.projection import Transformation
-from gate.shapefile.records import BLOCK_ROWS, MULTIPATCH, POLYGONS, Block
+from gate.shapefile.records import MULTIPATCH, POLYGONS
 from gate.shapefile.reference import FionaValues
 from gate.shapefile.rejects import RejectList
 from gate.shapefile.report import (
@@ -53,23 +47,11 @@ from gate.shapefile.report import (
     RowCounts,
     library_versions,
 )
-from gate.shapefile.validity import Validation, Verdict
-
-P = ParamSpec("P")
-R = TypeVar("R")
-Running: TypeAlias = Ahead[pa.RecordBatch] | Generator[pa.RecordBatch, None, None]
+from gate.shapefile.rows import Rows, Stages
+from gate.shapefile.validity import Validation
 
 GEOMETRY = "geometry"
-BATCH_LIMIT_BYTES = 256 << 20
 REJECTS = "rejects.ndjson"
-BATCH_ROWS = 1 << 14
-
-# How many batches wait for the decoding of their plain geometry, for the check
-# of their polygons, and for their use. More of them cost memory and gain nothing.
-PREPARED_BATCHES = 1
-CHECKED_BATCHES = 2
-READY_BATCHES = 1
-MAX_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +91,42 @@ class Layer:
         self._columns = planned
         self._findings = findings
         self._options = options
-        self._batch_bytes = min(options.batch_bytes, BATCH_LIMIT_BYTES)
         self._where = structure.files.where(".shp")
         policies = options.policies
-        self._by_bytes = policies.reader is Reader.AUTO
+        by_bytes = policies.reader is Reader.AUTO
         areal = structure.records.kind in (*POLYGONS, MULTIPATCH)
-        self._checks = areal and policies.validity is not Validity.OFF
         self._geometries = Geometries(
             structure,
             findings,
             policies,
             multi=areal and policies.validity is Validity.REPAIR,
-            by_bytes=self._by_bytes,
+            by_bytes=by_bytes,
         )
         self._validation = Validation(policies.validity, findings)
         self._transformation = Transformation.between(
             source_crs, policies.target_crs, self._where, findings
         )
-        self._reference = None if self._by_bytes else FionaValues(judgement.fields, GEOMETRY)
-        self._features = Features(
+        reference = None if by_bytes else FionaValues(judgement.fields, GEOMETRY)
+        features = Features(
             structure.files.folder,
             self._where,
             findings,
-            encoding=NEUTRAL_ENCODING if self._by_bytes else text.name,
-            on_values=self._reference.add if self._reference else None,
+            encoding=text.name if reference else NEUTRAL_ENCODING,
+            on_values=reference.add if reference else None,
         )
-        self._loaded = self._deleted = 0
-        self._started = self._exhausted = self._closed = False
-        self._running: Running | None = None
-        self._pool: ThreadPoolExecutor | None = None
-        fields = [column.field for column in planned]
-        self._field_facts = tuple(map(_facts, planned))
-        if self._reference is not None:
-            fields = list(self._reference.fields)
-            self._field_facts = self._reference.facts
+        fields = reference.fields if reference else [column.field for column in planned]
+        self._field_facts = reference.facts if reference else tuple(map(_facts, planned))
         self._schema = pa.schema([*fields, pa.field(GEOMETRY, pa.binary())])
+        stages = Stages(
+            self._geometries,
+            features,
+            reference.arrays if reference else partial(_values, planned, text.name, findings),
+            self._transformation,
+            self._validation if areal and policies.validity is not Validity.OFF else None,
+            by_bytes,
+        )
+        self._rows = Rows(structure, stages, self._schema, options.batch_bytes)
+        self._started = self._exhausted = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -169,17 +152,13 @@ class Layer:
             raise RuntimeError("the batches of a layer can be read once")
         self._started = True
         try:
-            self._running = self._start()
-            for batch in self._running:
-                yield batch
-                if self._closed:
-                    raise RuntimeError("the layer is closed")
+            yield from self._rows.batches()
             self._exhausted = True
             bounds = self._geometries.facts().bounds
             crs.check_bounds(self._crs, bounds, self._where, self._findings)
             self.report()
         finally:
-            self._stop()
+            self._rows.close()
 
     def report(self) -> Report:
         """Return the report, once the batches are exhausted.
@@ -191,7 +170,7 @@ class Layer:
         if not self._exhausted:
             raise RuntimeError("a report is complete only after the last batch")
         rejected = self._findings.rejected
-        rows = RowCounts(self._structure.rows, self._loaded, self._deleted, rejected)
+        rows = RowCounts(self._structure.rows, self._rows.loaded, self._rows.deleted, rejected)
         if rows.unaccounted or rows.deleted != self._structure.deleted:
             what = (
                 f"read {rows.loaded} of {rows.in_file} rows"
@@ -231,26 +210,8 @@ class Layer:
 
         The mapped components are let go of with the layer object itself.
         """
-        self._closed = True
-        self._stop()
+        self._rows.close()
         self.rejects()
-
-    def _start(self) -> Running:
-        """Begin to read: in this thread if it is for one batch, else in another one."""
-        first = next(iter(self._spans()), None)
-        if first is None or first[1] == self._structure.rows:
-            return self._read()
-        threads = min(os.cpu_count() or 1, MAX_THREADS)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
-        return Ahead(self._read(), READY_BATCHES)
-
-    def _stop(self) -> None:
-        """End what runs; a second time does nothing."""
-        if self._running is not None:
-            self._running.close()
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._features.close()
 
     def _geometry_facts(self) -> GeometryFacts:
         facts, moved = self._geometries.facts(), self._transformation
@@ -267,105 +228,6 @@ class Layer:
             recognised=self._crs.match,
             transformed=moved.facts() if moved else None,
         )
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
-        """Yield (start, stop) of rows whose bytes stay within the size of a batch."""
-        start, rows = 0, self._structure.rows
-        while start < rows:
-            _, lengths = self._structure.records.entries(start, min(start + BLOCK_ROWS, rows))
-            total = np.cumsum(lengths + self._structure.table.record_bytes)
-            fitting = int(np.searchsorted(total, self._batch_bytes, side="right"))
-            stop = start + min(max(fitting, 1), BATCH_ROWS)
-            yield start, stop
-            start = stop
-
-    def _read(self) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the batches; what a stage sets going has the time of the next batches to end."""
-        found = lagging(map(self._found, self._spans()), PREPARED_BATCHES)
-        taken = lagging(map(self._taken, found), CHECKED_BATCHES)
-        for each in taken:
-            batch = self._settled(each)
-            if batch.num_rows:
-                yield batch
-
-    def _found(self, span: tuple[int, int]) -> _Found:
-        """Look up the records of a batch, and begin to decode the plain ones."""
-        rows = self._structure.table.block(*span)
-        block = self._structure.records.block(*span)
-        live = rows[:, 0] != DELETED
-        plain = self._begin(self._geometries.prepare, block, live) if self._by_bytes else None
-        return _Found(span[1], rows, block, live, plain)
-
-    def _taken(self, found: _Found) -> _Taken:
-        """Make a batch of the rows, and begin to check its geometries."""
-        block, live = found.block, found.live
-        if found.plain:
-            self._geometries.expect(found.plain)
-        with self._features.reading() as next_feature:
-            encoded, kept = self._geometries.take(block, live, next_feature)
-            if found.stop == self._structure.rows and next_feature() is not None:
-                what = f"GDAL gives more features than the {found.stop} rows of the files"
-                raise LostRowsError(what, where=self._where)
-        column = encoded if isinstance(encoded, pa.Array) else pa.array(encoded, pa.binary())
-        numbers = np.flatnonzero(kept).astype(np.int64) + block.start + 1
-        origin = self._geometries.taken
-        if self._transformation:
-            column, inside = self._transformation.apply(column, numbers)
-            kept[kept], numbers, origin = inside, numbers[inside], None
-        self._deleted += int((~live).sum())
-        arrays = self._values(found.rows, live, kept, numbers)
-        batch = pa.RecordBatch.from_arrays([*arrays, column], schema=self._schema)
-        verdict = self._begin(self._validation.inspect, column, origin) if self._checks else None
-        return _Taken(batch, numbers, verdict)
-
-    def _settled(self, taken: _Taken) -> pa.RecordBatch:
-        """Return a batch as it is loaded, once its geometries are checked."""
-        batch = taken.batch
-        if taken.verdict is not None:
-            column = batch.column(GEOMETRY)
-            column, stays = self._validation.settle(column, taken.numbers, taken.verdict())
-            if not stays.all():
-                batch = batch.filter(pa.array(stays))
-            batch = batch.set_column(batch.num_columns - 1, self._schema.field(GEOMETRY), column)
-        self._loaded += batch.num_rows
-        let_go(self._structure.files.shp)
-        let_go(self._structure.files.dbf)
-        return batch
-
-    def _values(self, rows: Cells, live: Mask, kept: Mask, numbers: Integers) -> list[pa.Array]:
-        if self._reference is not None:
-            return self._reference.arrays(kept[live].tolist())
-        chosen = rows if kept.all() else rows[kept]
-        return [
-            columns.decode(column, chosen, numbers, self._text.name, self._findings)
-            for column in self._columns
-        ]
-
-    def _begin(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
-        """Let another thread do something, if there is one; return what gives the result."""
-        if self._pool is None:
-            return partial(work, *args, **kwargs)
-        return self._pool.submit(work, *args, **kwargs).result
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The rows of a batch, and the records that belong to them, up to row `stop`."""
-
-    stop: int
-    rows: Cells
-    block: Block
-    live: Mask
-    plain: Callable[[], Plain] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """A batch and the numbers of its rows; `verdict` waits for the check of its geometries."""
-
-    batch: pa.RecordBatch
-    numbers: Integers
-    verdict: Callable[[], Verdict] | None
 
 
 @contextmanager
@@ -406,3 +268,17 @@ def open_layer(folder: Path, *, name: str, options: ReadOptions = ReadOptions())
 
 def _facts(column: Column) -> FieldFacts:
     return FieldFacts(column.original, column.name, str(column.type), str(column.descriptor))
+
+
+def _values(
+    planned: tuple[Column, ...],
+    encoding: str,
+    findings: Findings,
+    rows: Cells,
+    _live: Mask,
+    kept: Mask,
+    numbers: Integers,
+) -> list[pa.Array]:
+    """Decode the values of a batch from the bytes of the table."""
+    chosen = rows if kept.all() else rows[kept]
+    return [columns.decode(column, chosen, numbers, encoding, findings) for column in planned]

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from gate.gather import Integers, Mask
+from gate.shapefile.columns import Cells
 from gate.shapefile.report import FieldFacts
 
 _TYPES = {
@@ -53,9 +55,10 @@ class FionaValues:
         """Take the values of the next feature."""
         self._waiting.append(values)
 
-    def arrays(self, kept: list[bool]) -> list[pa.Array]:
-        """Return one array per field; `kept` tells which features of the batch are loaded."""
-        rows = [values for values, keep in zip(self._waiting, kept, strict=True) if keep]
+    def arrays(self, _rows: Cells, live: Mask, kept: Mask, _numbers: Integers) -> list[pa.Array]:
+        """Return one array per field for the `kept` rows, of the `live` ones that were read."""
+        loaded = kept[live].tolist()
+        rows = [values for values, keep in zip(self._waiting, loaded, strict=True) if keep]
         self._waiting.clear()
         return [
             pa.array([_value(row[name], field.type) for row in rows], field.type)

@@ -43,6 +43,15 @@ class Rings:
         """Return which rings are shells."""
         return np.equal(self.shell, np.arange(len(self.shell)))
 
+    def of(self, records: Mask) -> Rings:
+        """Return the rings of these records only."""
+        if records.all():
+            return self
+        held = records[self.parts.record]
+        shell = (np.cumsum(held) - 1)[self.shell[held]]
+        parts = self.parts.of(records)
+        return Rings(parts, shell, self.clockwise[held], self.low[held], self.high[held])
+
     @property
     def in_order(self) -> bool:
         """Tell whether each shell is followed by its holes in the file."""
@@ -81,11 +90,7 @@ def organise(parts: Parts) -> tuple[Mask, Rings]:
         alone = np.bincount(parts.record, minlength=parts.records)[parts.record] == 1
         proper = (area < 0) == (shell == np.arange(len(shell)))
         certain[parts.record[~alone & ~proper]] = False
-    if certain.all():
-        return certain, Rings(parts, shell, area < 0, low, high)
-    held = certain[parts.record]
-    shell = (np.cumsum(held) - 1)[shell[held]]
-    return certain, Rings(parts.of(certain), shell, area[held] < 0, low[held], high[held])
+    return certain, Rings(parts, shell, area < 0, low, high).of(certain)
 
 
 def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
@@ -103,6 +108,40 @@ def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
     x[1:-1] *= y[2:] - y[:-2]
     area = np.add.reduceat(x, starts)
     return low, high, area, _ROUNDING * (parts.lengths + 8) * (high - low).prod(axis=1)
+
+
+def star_shaped(rings: Rings) -> Mask:
+    """Return which records are one ring that can be seen from its middle as a whole.
+
+    Such a ring is valid, and so that need not be found out in a dearer way: from
+    step to step it turns the same way around the middle, and once in all. Rings
+    that pass close to the middle, or step nowhere, are not told as such.
+    """
+    parts = rings.parts
+    alone = np.bincount(parts.record, minlength=parts.records) == 1
+    starts, lengths = parts.first[:-1], parts.lengths
+    turns, ends = [], parts.first[1:] - 1
+    for axis in (0, 1):
+        along = parts.positions[:, axis]
+        middle = (np.add.reduceat(along, starts) - along[ends]) / (lengths - 1)
+        turns.append(along - np.repeat(middle, lengths))
+    x, y = turns
+    steps = np.zeros_like(x)
+    steps[:-1] = x[:-1] * y[1:] - x[1:] * y[:-1]
+    steps *= np.repeat(np.where(rings.clockwise, -1.0, 1.0), lengths)
+    steps[ends] = np.inf
+    certain = np.minimum.reduceat(steps, starts) > 4 * _ROUNDING * (rings.high - rings.low).prod(
+        axis=1
+    )
+    south = y < 0
+    changes = np.zeros(len(y), np.int64)
+    changes[:-1] = south[:-1] != south[1:]
+    changes[ends] = 0
+    once = np.add.reduceat(changes, starts) == 2
+    found = np.zeros(parts.records, np.bool_)
+    found[parts.record[certain & once]] = True
+    found &= alone
+    return found
 
 
 def _nested(

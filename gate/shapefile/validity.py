@@ -26,7 +26,7 @@ from gate.policies import Validity
 from gate.shapefile.findings import Example, Findings, Problem, shown
 from gate.shapefile.geometry import Taken
 from gate.shapefile.report import ValidityFacts
-from gate.shapefile.rings import Rings
+from gate.shapefile.rings import Rings, star_shaped
 
 Geometries: TypeAlias = npt.NDArray[np.object_]
 
@@ -34,6 +34,7 @@ Geometries: TypeAlias = npt.NDArray[np.object_]
 AREA_TOLERANCE = 0.01
 
 _POLYGON = 3
+_POLYGONS = shapely.GeometryType.POLYGON
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class Validation:
 
         With `taken`, the column is what `Geometries.take` has made of those rows.
         """
-        geometries = _built(column, taken)
         present = column.is_valid().to_numpy(zero_copy_only=False)
-        places = np.flatnonzero(present & ~shapely.is_valid(geometries))
-        reasons = tuple(map(_reason, geometries[places]))
+        doubtful = np.flatnonzero(present & ~_surely_valid(present, taken))
+        geometries = _built(column, taken, doubtful)
+        invalid = ~shapely.is_valid(geometries)
+        places, reasons = doubtful[invalid], tuple(map(_reason, geometries[invalid]))
         verdict = Verdict(int(present.sum()), places, reasons)
         if self._policy is not Validity.REPAIR or not len(places):
             return verdict
@@ -149,29 +151,41 @@ def _parts(geometry: Any) -> tuple[Geometries, Geometries]:
     return parts[is_polygon], parts[~is_polygon & ~shapely.is_empty(parts)]
 
 
-def _built(column: pa.BinaryArray, taken: Taken | None) -> Geometries:
-    """Return the geometries of a batch, those that were decoded from bytes built from positions."""
+def _surely_valid(present: Mask, taken: Taken | None) -> Mask:
+    """Return the rows of a batch that need no check."""
+    sure = np.zeros(len(present), np.bool_)
+    plain = taken.plain if taken else None
+    if taken and plain and plain.rings and plain.rings.parts.records:
+        sure[present & plain.rows[taken.kept]] = star_shaped(plain.rings)
+    return sure
+
+
+def _built(column: pa.BinaryArray, taken: Taken | None, places: Integers) -> Geometries:
+    """Return the geometries at these places, built from positions where those are known."""
     plain = taken.plain if taken else None
     rings = plain.rings if plain else None
     if taken is None or plain is None or rings is None or not rings.in_order:
-        return _from_wkb(column)
-    geometries = np.full(len(column), None, np.object_)
-    has_positions = column.is_valid().to_numpy(zero_copy_only=False) & plain.rows[taken.kept]
-    geometries[has_positions] = _polygons(rings)
-    others = np.flatnonzero(~plain.rows[taken.kept])
-    if len(others):
-        geometries[others] = _from_wkb(column.take(pa.array(others)))
+        return _from_wkb(column.take(pa.array(places)))
+    # Of each row of the batch, which record of the rings it is.
+    from_rings = column.is_valid().to_numpy(zero_copy_only=False) & plain.rows[taken.kept]
+    record = np.cumsum(from_rings) - 1
+    known = from_rings[places]
+    wanted = np.zeros(rings.parts.records, np.bool_)
+    wanted[record[places[known]]] = True
+    geometries = np.full(len(places), None, np.object_)
+    geometries[known] = _polygons(rings.of(wanted))
+    geometries[~known] = _from_wkb(column.take(pa.array(places[~known])))
     return geometries
 
 
 def _polygons(rings: Rings) -> Geometries:
     """Return one polygon for each record, or a MultiPolygon if it has several shells."""
+    if not rings.parts.records:
+        return np.empty(0, np.object_)
     shells = np.flatnonzero(rings.is_shell)
     positions = np.ascontiguousarray(rings.parts.positions[:, :2])
     offsets = (rings.parts.first, np.append(shells, len(rings.shell)))
-    polygons: Geometries = shapely.from_ragged_array(
-        shapely.GeometryType.POLYGON, positions, offsets
-    )
+    polygons: Geometries = shapely.from_ragged_array(_POLYGONS, positions, offsets)
     record = rings.parts.record[shells]
     if len(shells) == rings.parts.records:
         return polygons

@@ -40,10 +40,11 @@ def extents(column: pa.BinaryArray) -> tuple[tuple[Floats, Floats], Mask]:
     little = whole[content[starts[whole]] == 1]
     codes = gather.integers(content, starts[little] + 1)
     measured = null.copy()
-    for code in np.unique(codes).tolist():
+    one = len(codes) and bool((codes == codes[0]).all())
+    for code in codes[:1].tolist() if one else np.unique(codes).tolist():
         kind = code % _ISO_Z
         if code < 2 * _ISO_Z and _POINT <= kind <= _MULTIPOLYGON:
-            rows = little[codes == code]
+            rows = little if one else little[codes == code]
             walk = _points if _PART_OF.get(kind, kind) == _POINT else _rings
             try:
                 done = walk(content, code, rows, starts[rows], ends[rows], found)
@@ -65,6 +66,11 @@ class _Found:
 
     def fold(self, rows: Integers, first: Integers, positions: Floats) -> None:
         """Take a run of positions into each of these rows, which are distinct."""
+        if len(first) == len(positions) + 1 and (np.diff(first) == 1).all():
+            axes = positions.shape[1]
+            self.low[rows, :axes] = np.minimum(self.low[rows, :axes], positions)
+            self.high[rows, :axes] = np.maximum(self.high[rows, :axes], positions)
+            return
         held = np.flatnonzero(np.diff(first))
         rows, begins = rows[held], first[:-1][held]
         if not len(rows):

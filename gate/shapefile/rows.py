@@ -1,0 +1,206 @@
+"""The rows of one layer, decoded batch by batch, in as many threads as help.
+
+Plain geometry is decoded and polygons are checked in a pool, while one thread
+reads values and odd geometry in file order and another one uses the batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from gate.errors import LostRowsError
+from gate.gather import Integers, Mask
+from gate.shapefile.ahead import Ahead, lagging
+from gate.shapefile.columns import Cells
+from gate.shapefile.dbf import DELETED
+from gate.shapefile.features import Features
+from gate.shapefile.files import let_go
+from gate.shapefile.geometry import Geometries
+from gate.shapefile.headers import Structure
+from gate.shapefile.plain import Plain
+from gate.shapefile.projection import Transformation
+from gate.shapefile.records import Block
+from gate.shapefile.validity import Validation, Verdict
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Running: TypeAlias = Ahead[pa.RecordBatch] | Generator[pa.RecordBatch, None, None]
+
+BATCH_LIMIT_BYTES = 256 << 20
+BATCH_ROWS = 1 << 14
+
+# How many batches wait for the decoding of their plain geometry, for the check
+# of their polygons, and for their use. More of them cost memory and gain nothing.
+PREPARED_BATCHES = 1
+CHECKED_BATCHES = 2
+READY_BATCHES = 1
+MAX_THREADS = 4
+
+
+# From the rows of the table, which of them are live, which of them are loaded, and
+# the numbers of those: one array per field for the rows that are loaded.
+Values: TypeAlias = Callable[[Cells, Mask, Mask, Integers], list[pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What makes a batch: geometries and features, values, and what is done to geometries.
+
+    Without `validation` nothing is checked. With `by_bytes`, `geometries` decode
+    plain rows from their bytes.
+    """
+
+    geometries: Geometries
+    features: Features
+    values: Values
+    transformation: Transformation | None
+    validation: Validation | None
+    by_bytes: bool
+
+
+class Rows:
+    """The batches of one layer, which can be read once; `loaded` and `deleted` count rows."""
+
+    def __init__(
+        self, structure: Structure, stages: Stages, schema: pa.Schema, batch_bytes: int
+    ) -> None:
+        self._structure = structure
+        self._stages = stages
+        self._schema = schema
+        self._batch_bytes = min(batch_bytes, BATCH_LIMIT_BYTES)
+        self._running: Running | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        self.loaded = self.deleted = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in file order.
+
+        Where there is more than one batch, other threads work on the next ones
+        meanwhile. Raises `RuntimeError` if `close` was called in between.
+        """
+        self._running = self._start()
+        for batch in self._running:
+            yield batch
+            if self._closed:
+                raise RuntimeError("the layer is closed")
+
+    def close(self) -> None:
+        """End what runs and close GDAL's files; closing twice is harmless."""
+        self._closed = True
+        if self._running is not None:
+            self._running.close()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._stages.features.close()
+
+    def _start(self) -> Running:
+        """Begin to read: in this thread if it is for one batch, else in another one."""
+        first = next(iter(self._spans()), None)
+        if first is None or first[1] == self._structure.rows:
+            return self._read()
+        threads = min(os.cpu_count() or 1, MAX_THREADS)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
+        return Ahead(self._read(), READY_BATCHES)
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of rows whose bytes stay within the size of a batch."""
+        start, rows = 0, self._structure.rows
+        while start < rows:
+            _, lengths = self._structure.records.entries(start, min(start + BATCH_ROWS, rows))
+            total = np.cumsum(lengths + self._structure.table.record_bytes)
+            fitting = int(np.searchsorted(total, self._batch_bytes, side="right"))
+            stop = start + max(fitting, 1)
+            yield start, stop
+            start = stop
+
+    def _read(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the batches; what a stage sets going has the time of the next batches to end."""
+        found = lagging(map(self._found, self._spans()), PREPARED_BATCHES)
+        taken = lagging(map(self._taken, found), CHECKED_BATCHES)
+        for each in taken:
+            batch = self._settled(each)
+            if batch.num_rows:
+                yield batch
+
+    def _found(self, span: tuple[int, int]) -> _Found:
+        """Look up the records of a batch, and begin to decode the plain ones."""
+        rows = self._structure.table.block(*span)
+        block = self._structure.records.block(*span)
+        live = rows[:, 0] != DELETED
+        plain = None
+        if self._stages.by_bytes:
+            plain = self._begin(self._stages.geometries.prepare, block, live)
+        return _Found(span[1], rows, block, live, plain)
+
+    def _taken(self, found: _Found) -> _Taken:
+        """Make a batch of the rows, and begin to check its geometries."""
+        stages, block, live = self._stages, found.block, found.live
+        if found.plain:
+            stages.geometries.expect(found.plain)
+        with stages.features.reading() as next_feature:
+            encoded, kept = stages.geometries.take(block, live, next_feature)
+            if found.stop == self._structure.rows and next_feature() is not None:
+                what = f"GDAL gives more features than the {found.stop} rows of the files"
+                raise LostRowsError(what, where=self._structure.files.where(".shp"))
+        column = encoded if isinstance(encoded, pa.Array) else pa.array(encoded, pa.binary())
+        numbers = np.flatnonzero(kept).astype(np.int64) + block.start + 1
+        origin = stages.geometries.taken
+        if stages.transformation:
+            column, inside = stages.transformation.apply(column, numbers)
+            kept[kept], numbers, origin = inside, numbers[inside], None
+        self.deleted += int((~live).sum())
+        arrays = stages.values(found.rows, live, kept, numbers)
+        batch = pa.RecordBatch.from_arrays([*arrays, column], schema=self._schema)
+        verdict = None
+        if stages.validation:
+            verdict = self._begin(stages.validation.inspect, column, origin)
+        return _Taken(batch, numbers, verdict)
+
+    def _settled(self, taken: _Taken) -> pa.RecordBatch:
+        """Return a batch as it is loaded, once its geometries are checked."""
+        batch, validation = taken.batch, self._stages.validation
+        if validation and taken.verdict:
+            verdict, last = taken.verdict(), batch.num_columns - 1
+            column, stays = validation.settle(batch.column(last), taken.numbers, verdict)
+            if not stays.all():
+                batch = batch.filter(pa.array(stays))
+            batch = batch.set_column(last, self._schema.field(last), column)
+        self.loaded += batch.num_rows
+        let_go(self._structure.files.shp)
+        let_go(self._structure.files.dbf)
+        return batch
+
+    def _begin(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+        """Let another thread do something, if there is one; return what gives the result."""
+        if self._pool is None:
+            return partial(work, *args, **kwargs)
+        return self._pool.submit(work, *args, **kwargs).result
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The rows of a batch, and the records that belong to them, up to row `stop`."""
+
+    stop: int
+    rows: Cells
+    block: Block
+    live: Mask
+    plain: Callable[[], Plain] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A batch and the numbers of its rows; `verdict` waits for the check of its geometries."""
+
+    batch: pa.RecordBatch
+    numbers: Integers
+    verdict: Callable[[], Verdict] | None
