@@ -7,10 +7,12 @@
 PYTHON = python3.11
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
+FUZZ = .venv-fuzz/bin
+SECONDS = 60
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint docs deployable bench clean
+.PHONY: help demo up test test-lowest lint fuzz docs deployable bench clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -18,6 +20,7 @@ help:
 	@echo 'make test         run every test: unit, contract, properties, emulator, e2e'
 	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
+	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
@@ -48,6 +51,11 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+fuzz: .venv-fuzz/.installed
+	@for target in headers table layer sidecars archive; do \
+		$(FUZZ)/python -m tests.fuzz $$target -max_total_time=$(SECONDS) || exit 1; \
+	done
+
 docs: .venv/.installed
 	$(BIN)/python -m tests.tooling.reference
 
@@ -59,7 +67,7 @@ bench: .venv/.installed
 	@$(BIN)/python -m benchmarks.gate
 
 clean:
-	rm -rf .venv .venv-lowest .cache .coverage .hypothesis .mypy_cache .pytest_cache \
+	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \
 		.ruff_cache build *.egg-info
 
 .venv/.installed: requirements.txt tests/requirements.txt pyproject.toml
@@ -73,4 +81,10 @@ clean:
 	@PYTHON=$(PYTHON) sh .ci/system python
 	@$(PYTHON) -m venv --clear .venv-lowest
 	$(LOWEST)/$(PIP_INSTALL) --only-binary :all: -r tests/constraints-lowest.txt
+	@touch $@
+
+.venv-fuzz/.installed: requirements.txt tests/fuzz/requirements.txt
+	@PYTHON=$(PYTHON) sh .ci/system python
+	@$(PYTHON) -m venv --clear .venv-fuzz
+	$(FUZZ)/$(PIP_INSTALL) -r tests/fuzz/requirements.txt
 	@touch $@
