@@ -133,11 +133,9 @@ def _coasts(
 def _inlet(chance: np.random.Generator, centre: Positions) -> Positions:
     """Return a clockwise closed ring: one bank of a winding band eastwards, the other one back."""
     along = np.linspace(-1, 1, 250)
-    middle = 0.6 * np.sin(along * 9)
-    north = middle + chance.uniform(0.1, 0.3, 250)
-    south = middle - chance.uniform(0.1, 0.3, 249)[::-1]
-    banks = np.concatenate([north, south[::-1]])
+    north, south = 0.6 * np.sin(along * 9) + chance.uniform(0.1, 0.3, (2, 250)) * [[1], [-1]]
     eastings = np.concatenate([along, along[:0:-1]])
+    banks = np.concatenate([north, south[:0:-1]])
     ring = np.stack([eastings, banks], axis=1) * 0.0004 + centre
     return np.concatenate([ring, ring[:1]])
 
