@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.errors import UnreadableError
+from gate.errors import BundleError, UnreadableError
 from gate.policies import Reader
 from tests.reading import Reading, read
 from tests.shapefiles import (
@@ -28,11 +28,15 @@ from tests.shapefiles import (
     Shape,
     Z,
     column,
+    flipped,
     layer,
+    line,
     multipatch,
+    multipoint,
     null,
     parcels,
     point,
+    polygon,
     square,
 )
 
@@ -122,6 +126,14 @@ def test_every_geometry_is_the_one_that_fiona_gives(
     agree(layer(some, kind=kind, deleted=gone), batch_bytes=batch_bytes)
 
 
+MAKERS: tuple[Callable[[], Bundle], ...] = (
+    lambda: layer([polygon(square(0, 0, 4), square(1, 1)[::-1]), polygon(square(5, 5))]),
+    lambda: layer([line([(0, 0, 1), (1, 1, 1)], [(2, 2, 0), (3, 3, 0)], kind=LINE + Z)]),
+    lambda: layer([multipoint((0, 0, 5), (1, 1, 6), kind=MULTIPOINT + M)]),
+    lambda: layer([point(0, 0, 1, kind=POINT + Z), null()]),
+)
+
+
 def test_a_cadastre_is_the_one_that_fiona_gives() -> None:
     """Parcels with holes and second shells agree row by row, values included."""
     agree(parcels(300), batch_bytes=5_000)
@@ -130,6 +142,29 @@ def test_a_cadastre_is_the_one_that_fiona_gives() -> None:
 def test_a_multipatch_is_the_one_that_fiona_gives() -> None:
     """Multipatches are never plain; both ways ask Fiona."""
     agree(layer([multipatch((5, square(0, 0, 1, 3))), null()]))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_damage_is_met_alike(make: Callable[[], Bundle], tmp_path: Path) -> None:
+    """Every byte of the .shp flipped: both ways refuse it alike, or give the same geometries."""
+    bundle = make()
+    for offset in range(len(bundle[".shp"])):
+        broken = flipped(bundle, ".shp", offset)
+        auto, fiona = (outcome(broken, tmp_path, reader=reader) for reader in Reader)
+        if isinstance(auto, Reading):
+            assert isinstance(fiona, Reading), offset
+            assert auto.column("geometry") == fiona.column("geometry"), offset
+            assert auto.report.geometry == fiona.report.geometry, offset
+        else:
+            assert str(auto) == str(fiona), offset
+
+
+def outcome(bundle: Bundle, folder: Path, *, reader: Reader) -> Reading | BundleError:
+    """Return what reading gives, or the error it ends with."""
+    try:
+        return read(bundle, folder, reader=reader)
+    except BundleError as error:
+        return error
 
 
 # --- values -----------------------------------------------------------------
