@@ -12,7 +12,7 @@ SECONDS = 60
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz docs deployable bench clean
+.PHONY: help demo up test test-lowest lint fuzz docs deployable bench bench-read clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -24,6 +24,7 @@ help:
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
+	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
 	@echo 'make clean        remove the virtual environments and caches'
 
 demo: .venv/.installed
@@ -65,6 +66,9 @@ deployable: .venv/.installed
 bench: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system services
 	@$(BIN)/python -m benchmarks.gate
+
+bench-read: .venv/.installed
+	@$(BIN)/python -m benchmarks.read
 
 clean:
 	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \

@@ -153,7 +153,7 @@ def _nested(
     doubtful = [firsts[counts > RING_LIMIT]]
     inner, outer = _boxes_inside(parts, low, high, counts)
     twice = np.flatnonzero(np.bincount(inner, minlength=len(area)) > 1)
-    doubtful += [twice, np.intersect1d(inner, outer)]
+    doubtful.append(twice)
     doubtful.append(inner[abs(area[outer]) <= abs(area[inner]) * (1 + _TOUCHING)])
     inside, unclear = _first_inside(parts, inner, outer, low, high)
     doubtful.append(inner[unclear])

@@ -112,6 +112,7 @@ def test_what_is_certain_is_plain(shape: Shape, tmp_path: Path) -> None:
         polygon(square(0, 0, 9), hole(0, 0, 9)),
         polygon(square(0, 0, 9), hole(1, 1, 7), square(2, 2, 2)),
         polygon(square(0, 0, 9), square(0, 0, 9)),
+        polygon(square(0, 0, 4), square(1, 1, 4), hole(2, 2)),
         polygon((*square(0, 0, 1, 1.0)[:-1], (0, 0, 2.0)), kind=POLYGON + Z),
         polygon(*[square(2 * number, 0) for number in range(RING_LIMIT + 1)]),
         multipatch((5, square(0, 0, 1, 3))),
