@@ -187,7 +187,7 @@ def _stated(text: bytes, judged: CRS | None, findings: Findings) -> LayerCrs:
         projjson = judged.to_dict(projjson=True) if judged else None
     except FionaError:
         projjson = None
-    if not projjson or projjson.get("type") not in KINDS:
+    if not projjson:
         begins = shown(text.decode("latin-1").split("\n")[0])
         findings.notice("unreadable_crs", f"the .prj is no CRS that GDAL knows: {begins!r}")
         return LayerCrs(Source.UNREADABLE)

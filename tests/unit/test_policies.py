@@ -73,6 +73,8 @@ def test_an_epsg_code_has_one_form(text: str, expected: str | None) -> None:
         ("NULL_GEOMETRY", "drop"),
         ("EMPTY_GEOMETRY", "no"),
         ("NAN_COORDINATES", "zero"),
+        ("VALIDITY", "fix"),
+        ("READER", "gdal"),
     ],
 )
 def test_what_is_no_policy_is_refused_at_the_start(variable: str, value: str) -> None:

@@ -119,6 +119,17 @@ def test_a_point_at_nan_is_not_outside(tmp_path: Path) -> None:
     assert reading.report.geometry.bounds == pytest.approx((9, 49.65, 9, 49.65), abs=0.01)
 
 
+def test_a_line_with_a_position_at_nan_passes(tmp_path: Path) -> None:
+    """Case 13: a vertex that was nowhere before stays nowhere, and is no reason to reject."""
+    shapes = [line(((500000, 5500000), (math.nan, 5500001), (500002, 5500002)))]
+    reading = read(layer(shapes, prj=UTM32), tmp_path, target_crs="EPSG:4326")
+    assert reading.report.rows.rejected == 0
+    positions = shapely.get_coordinates(reading.geometries[0])
+    assert [math.isfinite(x) for x, _ in positions] == [True, False, True]
+    assert reading.report.geometry.bounds is not None
+    assert all(map(math.isfinite, reading.report.geometry.bounds))
+
+
 def test_a_ring_that_begins_nowhere_is_rejected(tmp_path: Path) -> None:
     """Case 13: a polygon whose first position is NaN cannot be transformed; its row is told."""
     ring = ((math.nan, 0), (500000, 5500001), (500001, 5500001), (math.nan, 0))

@@ -79,6 +79,12 @@ def test_text_that_is_utf8_under_another_name_is_noted(
     assert right.notices == {}
 
 
+@pytest.mark.parametrize("cpg", ["UTF-8", "65001"])
+def test_utf8_that_is_stated_raises_no_doubt(cpg: str, tmp_path: Path) -> None:
+    """Case 5: text that is what the files say it is leaves nothing to be noted."""
+    assert read(column(TEXT, "Größe", cpg=cpg), tmp_path).notices == {}
+
+
 @pytest.mark.parametrize("values", [(b"plain",), (b"caf\xe9",), (b"Gr\xc3\xb6\xc3\x9fe", b"\xe9")])
 def test_text_that_is_not_utf8_is_not_said_to_be(values: tuple[bytes, ...], tmp_path: Path) -> None:
     """Case 5: ASCII alone, or bytes that are no UTF-8 anywhere, raise no such doubt."""
