@@ -232,7 +232,7 @@ def _meaning(error: Exception, where: str) -> GateError:
     what = _first_line(error)
     if isinstance(error, (api.Forbidden, api.Unauthorized)):
         return PermissionDeniedError(what, where=where)
-    if isinstance(error, auth.RefreshError) and not error.retryable:
+    if isinstance(error, auth.RefreshError) and not _unreached(error):
         return PermissionDeniedError(what, where=where)
     if isinstance(error, api.NotFound):
         return ConfigurationError("there is no such bucket", where=where)
@@ -242,6 +242,23 @@ def _meaning(error: Exception, where: str) -> GateError:
     if isinstance(error, (*_BUSY, auth.RefreshError)) or getattr(error, "code", None) == 408:
         return StorageBusyError(what, where=where)
     return UnexpectedError(what, where=where)
+
+
+def _unreached(error: auth.RefreshError) -> bool:
+    """Tell whether nobody was asked for the credentials, rather than refused them.
+
+    google-auth wraps an unreachable metadata server (compute_engine) in a
+    `RefreshError` that calls itself not retryable, with the lost connection as
+    its argument and its cause.
+    """
+    inside: set[BaseException] = set()
+    found: list[object] = [error]
+    while found:
+        each = found.pop()
+        if isinstance(each, BaseException) and each not in inside:
+            inside.add(each)
+            found += (*each.args, each.__cause__, each.__context__)
+    return bool(error.retryable) or any(isinstance(each, auth.TransportError) for each in inside)
 
 
 def _first_line(error: Exception) -> str:
