@@ -20,6 +20,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gate.names import KNOWN_EXTENSIONS
+
 FINALIZED_TYPE = "google.cloud.storage.object.v1.finalized"
 PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 FINALIZED_NOTIFICATION = "OBJECT_FINALIZE"
@@ -28,6 +30,11 @@ ID_CHARACTERS = 200
 
 # Cloud Storage, object naming requirements; a store has no room for more.
 NAME_BYTES = 1024
+
+# The order of a revision is the sum of its generations, one for each extension,
+# and a store keeps it as a signed 64-bit integer. Real generations count
+# microseconds: they stay below this for more than ten thousand years.
+MAX_GENERATION = (2**63 - 1) // len(KNOWN_EXTENSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def _generation(value: object) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _Unreadable(f"generation is no positive integer: {_printed(value)[:40]}")
-    if not 0 < value < 2**63:
+    if not 0 < value <= MAX_GENERATION:
         raise _Unreadable(f"generation is out of range: {_printed(value)[:40]}")
     return value
 

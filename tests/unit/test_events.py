@@ -10,12 +10,15 @@ import pytest
 
 from gate.events import (
     FINALIZED_TYPE,
+    MAX_GENERATION,
     PUBSUB_TYPE,
     IgnoredType,
     Malformed,
     ObjectFinalized,
     parse,
 )
+from gate.identity import Pin, Revision
+from gate.names import KNOWN_EXTENSIONS, Bundle
 
 RESOURCE = {"bucket": "uploads", "name": "in/a b+c%20d#1.shp", "generation": "1700000000000001"}
 FOUND = ObjectFinalized("uploads", "in/a b+c%20d#1.shp", 1700000000000001, "e1")
@@ -54,10 +57,11 @@ def test_a_direct_event_is_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    "generation", [1, "1", 1700000000000, "1700000000000001", 2**63 - 1, str(2**63 - 1)]
+    "generation",
+    [1, "1", 1700000000000, "1700000000000001", MAX_GENERATION, str(MAX_GENERATION)],
 )
 def test_generations_are_integers_in_either_spelling(generation: object) -> None:
-    """A4: 13 or 16 digits, text or number, up to the largest 64-bit integer."""
+    """A4: 13 or 16 digits, text or number, up to the largest that sums still hold."""
     found = parse(DIRECT, {**RESOURCE, "generation": generation})
     assert isinstance(found, ObjectFinalized)
     assert found.generation == int(str(generation))
@@ -208,17 +212,28 @@ def test_a_name_longer_than_any_object_has_is_malformed() -> None:
         "\u0661",
         "\u00b2",
         "1" * 20,
+        "1" * 5000,
+        "1".zfill(20),
         10**19,
         2**63,
         str(2**63),
+        MAX_GENERATION + 1,
+        str(MAX_GENERATION + 1),
         b"1",
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:30],
 )
-def test_a_generation_must_be_a_positive_64_bit_integer(generation: object) -> None:
-    """A10: words, signs, floats, truth values, foreign digits and 20 digits are malformed."""
+def test_a_generation_must_be_a_positive_integer_of_bounded_size(generation: object) -> None:
+    """A10: words, signs, floats, truth values, foreign digits and too many of them are malformed."""
     assert "generation" in reason(DIRECT, {**RESOURCE, "generation": generation})
     assert "generation" in reason(WRAPPED, message(data=encoded_generation(generation)))
+
+
+def test_the_order_of_any_revision_fits_a_store() -> None:
+    """A10: every extension at the largest generation makes an order of 63 bits."""
+    pins = {extension: Pin("x", MAX_GENERATION) for extension in KNOWN_EXTENSIONS}
+    assert Revision.of(Bundle("uploads", "", "x"), pins).order < 2**63
+    assert MAX_GENERATION > 10_000 * 366 * 86_400 * 10**6
 
 
 def encoded_generation(generation: object) -> str:
