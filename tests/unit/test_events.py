@@ -224,7 +224,7 @@ def test_a_name_longer_than_any_object_has_is_malformed() -> None:
     ids=lambda value: repr(value)[:30],
 )
 def test_a_generation_must_be_a_positive_integer_of_bounded_size(generation: object) -> None:
-    """A10: words, signs, floats, truth values, foreign digits and too many of them are malformed."""
+    """A10: words, signs, floats, truths, foreign digits or too many of them are malformed."""
     assert "generation" in reason(DIRECT, {**RESOURCE, "generation": generation})
     assert "generation" in reason(WRAPPED, message(data=encoded_generation(generation)))
 

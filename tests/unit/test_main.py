@@ -241,6 +241,18 @@ def test_a_malformed_event_is_acknowledged_and_kept(
     assert not world.store.claims
 
 
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b"9" * 5_000], ids=["nested too deep", "a number too long"]
+)
+def test_a_body_that_the_framework_cannot_read_never_reaches_us(
+    client: FlaskClient, world: World, body: bytes
+) -> None:
+    """A10: JSON beyond what Python reads is a 500 of the framework; nothing is recorded of it."""
+    assert binary(client, body).status_code == 500
+    assert not world.sent.sent
+    assert not world.store.claims
+
+
 def test_a_letter_that_cannot_be_sent_keeps_its_event(client: FlaskClient, world: World) -> None:
     """A10: a malformed event is acknowledged only once its letter is stored."""
     world.faults.before("letters.send", raising(StoreBusyError("unavailable")))
