@@ -34,12 +34,8 @@ def ingest(cloud_event: CloudEvent) -> None:
     Acknowledges what is recorded. Raises 503, without a traceback, for what is
     to be delivered again, and anything else for what nobody foresaw.
     """
-    log.trace.set(
-        log.trace_of(
-            flask.request.headers.get("X-Cloud-Trace-Context", ""),
-            os.environ.get("GOOGLE_CLOUD_PROJECT", ""),
-        )
-    )
+    traced = flask.request.headers.get("X-Cloud-Trace-Context", "")
+    log.trace.set(log.trace_of(traced, gate.project) if traced else "")
     event = events.parse(cloud_event.get_attributes(), cloud_event.get_data())
     try:
         receipt = received(event)

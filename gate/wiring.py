@@ -45,6 +45,14 @@ class Gate:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
+    @property
+    def project(self) -> str:
+        """Return the project that Firestore is in, as the credentials or the environment name it.
+
+        A function of the second generation is not told it by a variable.
+        """
+        return str(self._firestore.project)
+
     @cached_property
     def intake(self) -> Intake:
         """Return what takes in events."""
@@ -78,7 +86,7 @@ class Gate:
         from gate.pubsub import PubSubDeadLetters
 
         if "/" not in topic:
-            topic = f"projects/{self._firestore.project}/topics/{topic}"
+            topic = f"projects/{self.project}/topics/{topic}"
         return PubSubDeadLetters(topic)
 
     @cached_property

@@ -271,6 +271,8 @@ class World:
     Keyword arguments are environment variables.
     """
 
+    project = "project"
+
     def __init__(self, *, open_layer: OpenLayer | None = None, **environment: str) -> None:
         self.clock = Clock()
         self.faults = Faults()

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google import auth
+from google.auth.credentials import AnonymousCredentials
 
 from gate import settings
 from gate.dead_letters import LoggedDeadLetters
@@ -68,3 +70,12 @@ def test_without_a_topic_letters_need_no_client() -> None:
     assert isinstance(gate.letters, LoggedDeadLetters)
     assert gate.letters is gate.letters
     assert "_firestore" not in vars(gate)
+
+
+def test_the_project_is_that_of_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G11: where no variable tells the project, a trace is named by that of the credentials."""
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    monkeypatch.delenv("FIRESTORE_EMULATOR_HOST", raising=False)
+    found = (AnonymousCredentials(), "from-the-credentials")
+    monkeypatch.setattr(auth, "default", lambda **_: found)
+    assert Gate(settings.load({"SINK": "gs://datasets/out"})).project == "from-the-credentials"

@@ -31,7 +31,7 @@ SOURCE = f"//storage.googleapis.com/projects/_/buckets/{BUCKET}"
 def client(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
     """Return a client of the deployed application, whose gate is the world."""
     monkeypatch.setenv("SINK", "gs://datasets/out")
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project")
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
     app = functions_framework.create_app("ingest", str(MAIN))
     monkeypatch.setattr(sys.modules["main"], "gate", world)
     yield app.test_client()
