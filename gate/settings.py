@@ -22,6 +22,27 @@ T = TypeVar("T")
 # (Eventarc, "Retry events"). A claim must outlive that.
 REDELIVERY_WINDOW_SECONDS = 86_400
 
+# An event that has come to rest is acted upon when it is delivered again, so it
+# must rest well before the redeliveries end.
+MOST_SETTLE_SECONDS = REDELIVERY_WINDOW_SECONDS // 2
+
+# Ten years: beyond any use, and far from the end of the calendar.
+MOST_TTL_SECONDS = 315_360_000
+
+# No function runs for longer than an hour (Cloud Run functions, "Quotas").
+MOST_LEASE_SECONDS = 3_600
+
+# An attempt without a pause needs a delivery; there are fewer than this in a day.
+MOST_ATTEMPTS = 1_000
+
+# More than any function has of memory, where its files lie.
+MOST_BYTES = 1 << 40
+MOST_ENTRIES = 10_000_000
+
+# The pause that `RETRY_SECONDS` doubles up to: a longer first one would be cut to it.
+MOST_RETRY_SECONDS = 600
+_SHOWN_CHARACTERS = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
@@ -214,15 +235,15 @@ class _Loader:
     def load(self) -> Settings:
         sink = self._sink()
         required = self._checked("REQUIRED_EXTS", _extensions, tuple[str, ...]())
-        settle = self._whole("SETTLE_SECONDS", least=0)
-        dedup = self._whole("DEDUP_TTL_SECONDS", least=1)
-        manifest_ttl = self._whole("MANIFEST_TTL_SECONDS", least=1)
-        attempts = self._whole("MAX_ATTEMPTS", least=1)
-        lease = self._whole("LEASE_SECONDS", least=1)
-        retry = self._whole("RETRY_SECONDS", least=0)
-        max_bytes = self._whole("MAX_BUNDLE_BYTES", least=1)
-        max_unpacked = self._whole("MAX_UNPACKED_BYTES", least=1)
-        max_entries = self._whole("MAX_ENTRIES", least=1)
+        settle = self._whole("SETTLE_SECONDS", 0, MOST_SETTLE_SECONDS)
+        dedup = self._whole("DEDUP_TTL_SECONDS", 1, MOST_TTL_SECONDS)
+        manifest_ttl = self._whole("MANIFEST_TTL_SECONDS", 1, MOST_TTL_SECONDS)
+        attempts = self._whole("MAX_ATTEMPTS", 1, MOST_ATTEMPTS)
+        lease = self._whole("LEASE_SECONDS", 1, MOST_LEASE_SECONDS)
+        retry = self._whole("RETRY_SECONDS", 0, MOST_RETRY_SECONDS)
+        max_bytes = self._whole("MAX_BUNDLE_BYTES", 1, MOST_BYTES)
+        max_unpacked = self._whole("MAX_UNPACKED_BYTES", 1, MOST_BYTES)
+        max_entries = self._whole("MAX_ENTRIES", 1, MOST_ENTRIES)
         names = [
             self._checked(variable, _collection, "")
             for variable in ("CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION")
@@ -322,12 +343,16 @@ class _Loader:
             self._problem(variable, str(error))
             return otherwise
 
-    def _whole(self, variable: str, *, least: int) -> int:
+    def _whole(self, variable: str, least: int, most: int) -> int:
         text = self._text(variable)
-        if text.isascii() and text.isdigit() and len(text) < 16 and int(text) >= least:
+        default = _DEFAULTS[variable]
+        if text.isascii() and text.isdigit() and len(text) < 16 and least <= int(text) <= most:
             return int(text)
-        self._problem(variable, f"{text!r} is no whole number of at least {least}")
-        return int(_DEFAULTS[variable])
+        shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+        self._problem(
+            variable, f"{shown!r} is no whole number from {least} to {most}; use {default}"
+        )
+        return int(default)
 
     def _problem(self, variable: str, what: str) -> None:
         self._problems.append(f"{variable}: {what}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -166,25 +166,51 @@ def test_numbers_are_whole_and_plain(variable: str, text: str) -> None:
     assert [problem for problem in problems(**{variable: text}) if problem.startswith(variable)]
 
 
-@pytest.mark.parametrize(
-    ("variable", "least"),
-    [
-        ("SETTLE_SECONDS", 0),
-        ("MANIFEST_TTL_SECONDS", 1),
-        ("MAX_ATTEMPTS", 1),
-        ("LEASE_SECONDS", 1),
-        ("RETRY_SECONDS", 0),
-        ("MAX_BUNDLE_BYTES", 1),
-    ],
-)
-def test_numbers_have_a_least_value(variable: str, least: int) -> None:
-    """Case 64: each number may be its least value, and nothing below."""
+RANGES = [
+    ("SETTLE_SECONDS", 0, 43_200),
+    ("DEDUP_TTL_SECONDS", 86_401, 315_360_000),
+    ("MANIFEST_TTL_SECONDS", 1, 315_360_000),
+    ("MAX_ATTEMPTS", 1, 1_000),
+    ("LEASE_SECONDS", 1, 3_600),
+    ("RETRY_SECONDS", 0, 600),
+    ("MAX_BUNDLE_BYTES", 1, 1 << 40),
+    ("MAX_UNPACKED_BYTES", 1, 1 << 40),
+    ("MAX_ENTRIES", 1, 10_000_000),
+]
+
+
+@pytest.mark.parametrize(("variable", "least", "most"), RANGES)
+def test_numbers_are_bounded_at_both_ends(variable: str, least: int, most: int) -> None:
+    """Case 64: each number may be its least and its greatest value, and nothing beyond."""
     settle = {} if variable == "SETTLE_SECONDS" else {"SETTLE_SECONDS": "0"}
-    assert load({**LEAST, **settle, variable: str(least)})
+    for bound in (least, most):
+        assert load({**LEAST, **settle, variable: str(bound)})
+    beyond = problems(**settle, **{variable: str(most + 1)})
+    assert len(beyond) == 1
+    assert beyond[0].startswith(f"{variable}: '{most + 1}' is no whole number from ")
+    assert f"to {most}; use " in beyond[0]
     if least:
-        assert problems(**settle, **{variable: str(least - 1)}) == (
-            f"{variable}: '{least - 1}' is no whole number of at least {least}",
-        )
+        assert problems(**settle, **{variable: str(least - 1)})[0].startswith(f"{variable}: ")
+
+
+def test_every_number_is_bounded() -> None:
+    """Case 64: the variables whose default is a number are those whose bounds are tested."""
+    numbers = {variable.name for variable in VARIABLES if variable.default.isdigit()}
+    assert numbers == {variable for variable, _, _ in RANGES}
+
+
+def test_the_greatest_values_are_usable_together() -> None:
+    """Case 64: no setting that is accepted leads beyond the calendar or the range of a duration."""
+    greatest = load({**LEAST, **{variable: str(most) for variable, _, most in RANGES}})
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    longest = greatest.retention.claims + greatest.retention.manifests + greatest.limits.lease
+    assert (now + longest).year < 2100
+    assert greatest.limits.wait_after(greatest.limits.max_attempts) <= timedelta(seconds=600)
+
+
+def test_a_long_value_is_not_told_whole() -> None:
+    """Case 64: of a number with thousands of digits the message shows the beginning."""
+    assert len(problems(MAX_ENTRIES="9" * 5000)[0]) < 200
 
 
 def test_claims_must_outlive_the_redelivery_window() -> None:
