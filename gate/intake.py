@@ -88,13 +88,13 @@ class Intake:
     def __call__(self, event: ObjectFinalized) -> Receipt:
         """Take in one event.
 
-        Raises `ConfigurationError` if the sink writes over the very objects
-        that trigger us, and whatever the store raises.
+        Raises `ConfigurationError` if all that could trigger us counts as output
+        of the sink, and whatever the store raises.
         """
-        if self.settings.output_prefix(event.bucket) == "":
+        if self.settings.swallows(event.bucket):
             raise ConfigurationError(
-                f"the sink writes into all of gs://{event.bucket}, which triggers us",
-                where="SINK",
+                f"it holds gs://{event.bucket}/{self.settings.source_prefix}, which triggers us",
+                where=f"SINK={self.settings.sink}",
                 cure="give it a prefix, better a bucket, of its own",
             )
         component = self._parsed(event.bucket, event.name)
@@ -211,8 +211,9 @@ class Intake:
     def _follow(self, claim: Claim, revision_id: str) -> Receipt | None:
         """Take over the job that this event once dispatched, if it needs somebody.
 
-        A held job is taken up too, to see whether what it waits for has come.
-        `None` if the job has ended otherwise, or is gone.
+        A held job is taken up too, to see whether what it waits for has come, and
+        one whose letter is still to be sent. `None` if the job has ended
+        otherwise, or is gone.
         """
         stored = self.store.job(revision_id)
         if stored is None:

@@ -197,6 +197,11 @@ class Settings:
         """Return the prefix under which the sink writes inside `bucket`, `None` if it does not."""
         return self.sink.output_prefix if bucket == self.sink.bucket else None
 
+    def swallows(self, bucket: str) -> bool:
+        """Tell whether all that could trigger us in `bucket` counts as output of the sink."""
+        output = self.output_prefix(bucket)
+        return output is not None and self.source_prefix.startswith(output)
+
 
 class SettingsError(ConfigurationError):
     """The environment is not usable; `problems` lists everything that is wrong."""
@@ -266,13 +271,8 @@ class _Loader:
         rows = self._policies()
         source_bucket = self._text("SOURCE_BUCKET")
         source_prefix = self._text("SOURCE_PREFIX")
-        if sink and source_bucket == sink.bucket and sink.output_prefix.startswith(source_prefix):
-            self._problem(
-                "SINK",
-                f"{sink} lies inside gs://{source_bucket}/{source_prefix},"
-                " which triggers us; use another bucket, or set SOURCE_PREFIX to a folder that"
-                " does not hold the output",
-            )
+        if sink and source_bucket == sink.bucket:
+            self._apart(sink, source_prefix)
         if self._problems or sink is None:
             raise SettingsError(tuple(self._problems))
         return Settings(
@@ -319,6 +319,22 @@ class _Loader:
                 " EPSG:NUMBER too",
             )
         return stated
+
+    def _apart(self, sink: SinkAddress, source_prefix: str) -> None:
+        source = f"gs://{sink.bucket}/{source_prefix}"
+        if sink.output_prefix.startswith(source_prefix):
+            self._problem(
+                "SINK",
+                f"{sink} lies inside {source},"
+                " which triggers us; use another bucket, or set SOURCE_PREFIX to a folder that"
+                " does not hold the output",
+            )
+        elif source_prefix.startswith(sink.output_prefix):
+            self._problem(
+                "SOURCE_PREFIX",
+                f"{source} lies inside {sink}, where everything counts as our own output; use"
+                " another bucket, or folders of which neither holds the other",
+            )
 
     def _row_policy(self, variable: str) -> RowPolicy:
         return self._checked(variable, policies.row_policy, RowPolicy.KEEP)

@@ -116,14 +116,16 @@ def test_output_in_the_source_bucket_starts_nothing() -> None:
     assert len(world.effects) == 1
 
 
-def test_a_sink_over_the_whole_source_bucket_is_refused() -> None:
-    """B8: without a prefix of its own for the output no event is taken in, nor acknowledged."""
-    world = World(SINK=f"gs://{BUCKET}")
-    event = world.upload("in/roads.shp")
+@pytest.mark.parametrize(
+    ("sink", "prefix"), [("", ""), ("", "in/"), ("/in", "in/"), ("/in", "in/x/")]
+)
+def test_a_sink_over_the_whole_source_is_refused(sink: str, prefix: str) -> None:
+    """B8: where all uploads would count as output no event is taken in, nor acknowledged."""
+    world = World(SINK=f"gs://{BUCKET}{sink}", SOURCE_PREFIX=prefix)
+    event = world.upload(f"{prefix}roads.shp")
     assert world.deliver(event) is Answer.NACK
     with pytest.raises(ConfigurationError, match="which triggers us"):
         world.intake(event)
     assert world.faults.calls == []
-    assert world.intake(ObjectFinalized("elsewhere", "in/roads.shp", 1, "")).outcome is (
-        Outcome.WAITING
-    )
+    elsewhere = ObjectFinalized("elsewhere", f"{prefix}roads.shp", 1, "")
+    assert world.intake(elsewhere).outcome is Outcome.WAITING

@@ -302,6 +302,33 @@ def test_output_inside_what_triggers_us_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("sink", "prefix"),
+    [
+        ("gs://uploads/layers", "layers/in/"),
+        ("gs://uploads/layers", "layers/i"),
+        ("gs://uploads", "in/"),
+    ],
+)
+def test_uploads_inside_the_output_are_refused(sink: str, prefix: str) -> None:
+    """B8: a source prefix below that of the sink would have every upload ignored as output."""
+    [problem] = problems(SINK=sink, SOURCE_BUCKET="uploads", SOURCE_PREFIX=prefix)
+    assert problem.startswith(f"SOURCE_PREFIX: gs://uploads/{prefix} lies inside {sink}/, ")
+    assert load({"SINK": sink, "SOURCE_BUCKET": "others", "SOURCE_PREFIX": prefix})
+    unknown = load({"SINK": sink, "SOURCE_PREFIX": prefix})
+    assert unknown.swallows("uploads")
+    assert not unknown.swallows("others")
+
+
+@pytest.mark.parametrize("prefix", ["layersin/", "out/", "l"])
+def test_prefixes_side_by_side_are_taken(prefix: str) -> None:
+    """B8: only a whole folder holds another; `layers` does not hold `layersin`."""
+    apart = {"SINK": "gs://uploads/layers", "SOURCE_PREFIX": prefix}
+    assert not load(apart).swallows("uploads")
+    if prefix != "l":
+        assert load({**apart, "SOURCE_BUCKET": "uploads"})
+
+
+@pytest.mark.parametrize(
     ("bucket", "prefix"), [("uploads", "out/"), ("datasets", None), ("upload", None)]
 )
 def test_the_output_prefix_is_known_of_its_own_bucket_only(bucket: str, prefix: str | None) -> None:
