@@ -91,6 +91,8 @@ class Intake:
         Raises `ConfigurationError` if all that could trigger us counts as output
         of the sink, and whatever the store raises.
         """
+        if event.bucket != (self.settings.source_bucket or event.bucket):
+            return Receipt(Outcome.IGNORED, Reason.BUCKET.value)
         if self.settings.swallows(event.bucket):
             raise ConfigurationError(
                 f"it holds gs://{event.bucket}/{self.settings.source_prefix}, which triggers us",

@@ -50,6 +50,7 @@ class Reason(Enum):
     EXTENSION = "ignored_extension"
     OUTPUT = "ignored_output"
     PREFIX = "ignored_prefix"
+    BUCKET = "ignored_bucket"
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,9 @@ VARIABLES = (
     Variable(
         "SOURCE_BUCKET",
         "",
-        "The bucket whose events trigger the function. Optional; when set, a sink inside it is"
-        " refused at start-up instead of at the first event.",
+        "The bucket whose events trigger the function. Empty: any. When set, events of other"
+        " buckets are ignored, and a sink that cannot share the bucket is refused at start-up"
+        " instead of at the first event.",
     ),
     Variable(
         "SOURCE_PREFIX",
@@ -269,7 +270,7 @@ class _Loader:
             )
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies()
-        source_bucket = self._text("SOURCE_BUCKET")
+        source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._text("SOURCE_PREFIX")
         if sink and source_bucket == sink.bucket:
             self._apart(sink, source_prefix)
@@ -383,6 +384,12 @@ def _extensions(text: str) -> tuple[str, ...]:
     if ".shp" not in extensions:
         raise ValueError(".shp must be among them; use .shp,.shx,.dbf")
     return extensions
+
+
+def _bucket(text: str) -> str:
+    if "/" in text:
+        raise ValueError(f"{text!r} is no name of a bucket; write it without gs:// and slashes")
+    return text
 
 
 def _collection(text: str) -> str:

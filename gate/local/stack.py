@@ -102,6 +102,7 @@ class Stack:
             "FIRESTORE_EMULATOR_HOST": self.addresses.firestore,
             "PUBSUB_EMULATOR_HOST": self.addresses.pubsub,
             "STORAGE_EMULATOR_HOST": f"http://{self.addresses.storage}",
+            "SOURCE_BUCKET": SOURCE_BUCKET,
             "SINK": f"gs://{SINK_BUCKET}/layers",
             "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/{DEAD_LETTER_TOPIC}",
         }

@@ -10,6 +10,7 @@ import pytest
 from gate.errors import ConfigurationError
 from gate.events import ObjectFinalized
 from gate.intake import Outcome
+from gate.job import State
 from tests.world import BUCKET, Answer, World, expected
 
 PARTS_FOLDER = "tmp/parallel_composite_uploads/see_gcloud_storage_cp_help_for_details"
@@ -102,6 +103,17 @@ def test_spellings_of_one_stem_meet_and_folders_do_not(world: World) -> None:
     assert world.rows("in/roads") == [("shape", "record", None)]
 
 
+def test_two_bundles_that_differ_in_case_are_never_mixed(world: World) -> None:
+    """B6: geometry of one and attributes of the other are a dead letter, not a dataset."""
+    world.settle(*world.upload_bundle("in/roads"))
+    world.settle(world.upload("in/ROADS.shp", b"other"))
+    assert world.states == [State.DONE, State.DEAD]
+    assert [letter.code for letter in world.sent.sent] == ["mixed_spellings"]
+    assert world.rows("in/roads") == expected("first")
+    world.settle(*world.upload_bundle("in/ROADS", "second"))
+    assert world.rows("in/roads") == expected("second")
+
+
 def test_output_in_the_source_bucket_starts_nothing() -> None:
     """B8: what the sink writes under its prefix is ignored, also when three steps feed on it."""
     world = World(SINK=f"gs://{BUCKET}/out")
@@ -129,3 +141,13 @@ def test_a_sink_over_the_whole_source_is_refused(sink: str, prefix: str) -> None
     assert world.faults.calls == []
     elsewhere = ObjectFinalized("elsewhere", f"{prefix}roads.shp", 1, "")
     assert world.intake(elsewhere).outcome is Outcome.WAITING
+
+
+def test_other_buckets_are_ignored_where_the_source_is_named() -> None:
+    """B8: with SOURCE_BUCKET an event of another bucket costs no call, whatever the sink holds."""
+    world = World(SOURCE_BUCKET=BUCKET, SINK="gs://elsewhere")
+    receipt = world.intake(ObjectFinalized("elsewhere", "in/roads.shp", 1, ""))
+    assert (receipt.outcome, receipt.detail) == (Outcome.IGNORED, "ignored_bucket")
+    assert world.faults.calls == []
+    world.settle(*world.upload_bundle("in/roads"))
+    assert world.rows("in/roads") == expected("first")

@@ -8,13 +8,14 @@ import pytest
 
 from gate import settings
 from gate.local.processes import ChildError
-from gate.local.stack import MAIN, Stack
+from gate.local.stack import MAIN, SOURCE_BUCKET, Stack
 
 
 def test_the_environment_is_one_that_the_function_accepts(tmp_path: Path) -> None:
     """The function's settings load from it, and every service is on loopback at its own port."""
     stack = Stack(folder=tmp_path)
     loaded = settings.load(stack.environment)
+    assert loaded.source_bucket == SOURCE_BUCKET
     assert str(loaded.sink) == "gs://datasets/layers/"
     assert loaded.dead_letter_topic == "projects/gate-local/topics/dead-letters"
     hosts = [value for name, value in stack.environment.items() if name.endswith("_HOST")]

@@ -240,6 +240,12 @@ def test_other_names_of_collections_are_taken(name: str) -> None:
     assert load({**LEAST, "JOB_COLLECTION": name}).job_collection == name
 
 
+@pytest.mark.parametrize("text", ["gs://uploads", "uploads/", "uploads/in"])
+def test_the_source_bucket_is_a_name(text: str) -> None:
+    """B8: a URI would equal no event's bucket, so that every upload would be ignored."""
+    assert problems(SOURCE_BUCKET=text)[0].startswith(f"SOURCE_BUCKET: '{text}' is no name")
+
+
 def test_the_three_collections_are_three() -> None:
     """A5: claims, manifests and jobs cannot share a collection, by default name or by setting."""
     assert problems(JOB_COLLECTION="claims") == (
