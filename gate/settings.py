@@ -74,7 +74,8 @@ VARIABLES = (
     Variable(
         "REQUIRED_EXTS",
         ".shp,.shx,.dbf",
-        "The extensions without which a bundle waits. Must hold `.shp`.",
+        "The extensions without which a bundle waits: `.shp`, `.shx`, `.dbf`, and any sidecars that"
+        " a deployment insists on, such as `.prj`.",
     ),
     Variable(
         "SETTLE_SECONDS",
@@ -376,13 +377,19 @@ class _Loader:
 
 
 def _extensions(text: str) -> tuple[str, ...]:
-    extensions = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    stated = (part.strip().lower() for part in text.split(",") if part.strip())
+    extensions = tuple(dict.fromkeys(stated))
     known = PRIMARY_EXTENSIONS + SIDECAR_EXTENSIONS
     unknown = [extension for extension in extensions if extension not in known]
     if unknown:
         raise ValueError(f"{', '.join(unknown)} is unknown; known are {', '.join(known)}")
-    if ".shp" not in extensions:
-        raise ValueError(".shp must be among them; use .shp,.shx,.dbf")
+    lacking = [extension for extension in PRIMARY_EXTENSIONS if extension not in extensions]
+    if lacking:
+        needed = dict.fromkeys((*PRIMARY_EXTENSIONS, *extensions))
+        raise ValueError(
+            f"{' '.join(lacking)} must be among them, for no layer can be read without;"
+            f" use {','.join(needed)}"
+        )
     return extensions
 
 

@@ -50,7 +50,7 @@ def test_every_variable_is_read() -> None:
             "SINK": "gs://datasets/out?keep=2",
             "SOURCE_BUCKET": "uploads",
             "SOURCE_PREFIX": "in/",
-            "REQUIRED_EXTS": " .SHP, .prj ,",
+            "REQUIRED_EXTS": " .SHP, .prj ,.shx,.dbf,.prj",
             "SETTLE_SECONDS": "1",
             "DEDUP_TTL_SECONDS": "86401",
             "MANIFEST_TTL_SECONDS": "3",
@@ -67,7 +67,7 @@ def test_every_variable_is_read() -> None:
     )
     assert settings.sink.keep == 2
     assert (settings.source_bucket, settings.source_prefix) == ("uploads", "in/")
-    assert settings.required == (".shp", ".prj")
+    assert settings.required == (".shp", ".prj", ".shx", ".dbf")
     retention, limits = settings.retention, settings.limits
     assert (retention.settle, retention.claims, retention.manifests) == tuple(
         timedelta(seconds=seconds) for seconds in (1, 86401, 3)
@@ -261,11 +261,14 @@ def test_the_three_collections_are_three() -> None:
         (".shp,.zip", ".zip is unknown"),
         ("shp", "shp is unknown"),
         (".dbf,.shx", ".shp must be among them"),
-        (",", ".shp must be among them"),
+        (".shp", ".shx .dbf must be among them"),
+        (".shp,.shx,.prj", "use .shp,.shx,.dbf,.prj"),
+        (".shp,.dbf", ".shx must be among them"),
+        (",", ".shp .shx .dbf must be among them"),
     ],
 )
-def test_required_extensions_are_known_and_hold_the_shapes(text: str, why: str) -> None:
-    """B7: an extension nobody knows, or no `.shp`, is refused."""
+def test_required_extensions_are_known_and_make_a_layer(text: str, why: str) -> None:
+    """B7: an extension nobody knows is refused, and a list without what every reading needs."""
     assert why in problems(REQUIRED_EXTS=text)[0]
 
 
