@@ -25,7 +25,7 @@ class GateError(Exception):
     """Say what happened, to what, and what to do about it.
 
     `code` is stable and short: it is what logs, jobs and dead letters carry
-    and what a redrive selects by. `cure` is an instruction to a person.
+    and what a person selects by. `cure` is an instruction to a person.
     The message reads `where: what; cure`.
     """
 
@@ -38,6 +38,10 @@ class GateError(Exception):
         self.todo = cure or self.cure
         prefix = f"{where}: " if where else ""
         super().__init__(f"{prefix}{what}; {self.todo}")
+
+    def with_cure(self, cure: str) -> GateError:
+        """Return the same error with another instruction."""
+        return type(self)(self.what, where=self.where, cure=cure)
 
 
 class TransientError(GateError):
@@ -148,6 +152,13 @@ class TornBundleError(BundleError):
     cure = "upload all components of one export together"
 
 
+class MixedSpellingsError(BundleError):
+    """Two bundles differ in case or accents only, and the newest files are of both."""
+
+    code = "mixed_spellings"
+    cure = "give one of the two another name, or upload all files of one spelling together"
+
+
 class UnreadableError(BundleError):
     """GDAL refused the layer, or reported an error while reading it."""
 
@@ -229,7 +240,7 @@ class PermissionDeniedError(BundleError):
     """The function may not read or write an object; waiting does not help."""
 
     code = "permission"
-    cure = "grant the runtime service account access to the bucket, then redrive the job"
+    cure = "grant the function's service account access to the bucket, then upload the bundle again"
 
 
 class DatasetTakenError(BundleError):
@@ -243,7 +254,10 @@ class AttemptsExhaustedError(BundleError):
     """Every attempt ended without a result, the last ones perhaps by a kill."""
 
     code = "attempts_exhausted"
-    cure = "see the history; raise the function's memory or timeout if it was killed, then redrive"
+    cure = (
+        "see the history; raise the function's memory or timeout if it was killed,"
+        " then upload the bundle again"
+    )
 
 
 # --- a fact is missing -------------------------------------------------------

@@ -95,7 +95,7 @@ class Fetch:
             found = self.source.stat(revision.bundle.bucket, pin)
             if isinstance(found, ObjectFacts):
                 facts[extension] = found
-            elif found.live:
+            elif found.live and found.live.generation > pin.generation:
                 component = Component(revision.bundle, pin.name, extension)
                 return Overwritten(component, found.live.generation)
             elif extension in (*self.required, revision.bundle.archive):

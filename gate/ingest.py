@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from gate.errors import (
     ConfigurationError,
     GateError,
     HeldError,
+    MixedSpellingsError,
     SomeLayersError,
     TransientError,
     UnexpectedError,
@@ -61,10 +62,12 @@ class Ending:
     state: State | None
     detail: str
 
+    letter_due: bool = False
+
     @property
     def redeliver(self) -> bool:
-        """Tell whether the job waits for another attempt."""
-        return self.state is State.FAILED
+        """Tell whether the event must come back: for another attempt, or to send the letter."""
+        return self.state is State.FAILED or self.letter_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,15 @@ class Ingest:
             return self._superseded(own, f"the sink holds revision order {standing.order}")
         if isinstance(standing, Published):
             return self._published(own, standing, {})
+        exhausted = job.exhausted(own.job, self.settings.limits)
+        if exhausted:
+            raise exhausted
+        if newest and newest.manifest.mixes(revision, self.settings.required):
+            raise MixedSpellingsError(
+                "its files are spelt in ways of which one is whole by itself: "
+                + ", ".join(pin.name for _, pin in revision.pins),
+                where=str(revision.bundle),
+            )
         fetch = Fetch(self.source, self.settings.required, self.settings.max_bundle_bytes)
         if SAID in own.job.summary:
             looked = fetch.look(revision)
@@ -161,10 +173,8 @@ class Ingest:
             return self._end(own, job.held(own.job, error, now=own.now, summary=known))
 
     def _still_held(self, own: Ownership) -> Ending:
-        """Put a revived job aside again; its letter is sent if it never was."""
+        """Put a revived job aside again: its letter has been sent."""
         own.write(job.still_held(own.job, now=own.now))
-        if not own.job.notified:
-            return self._notify(own)
         return Ending(State.HELD, "the metadata of its objects is what it was")
 
     @property
@@ -275,7 +285,8 @@ class Ingest:
                 required=self.settings.required,
                 settle=self.settings.retention.settle,
             )
-            finished = standing == manifest.Dispatched(revision)
+            # Until the sweep has looked and cleared the time, something is pending.
+            finished = standing == manifest.Dispatched(revision) and known.wake_at is None
             if self.store.note_published(stored, note, finished=finished):
                 return
 
@@ -284,20 +295,26 @@ class Ingest:
         return Ending(State.SUPERSEDED, why)
 
     def _failed(self, own: Ownership, error: GateError) -> Ending:
-        limits = self.settings.limits
-        return self._end(own, job.failed(own.job, error, now=own.now, limits=limits))
+        """Record a failure that may pass; what has been published has not failed."""
+        moved = job.failed(own.job, error, now=own.now, limits=self.settings.limits)
+        if moved.ended and not moved.revision.bundle.archive:
+            with suppress(GateError):
+                standing = self.sink.current(moved.revision)
+                if isinstance(standing, Published):
+                    return self._published(own, standing, {})
+        return self._end(own, moved)
 
     def _end(self, own: Ownership, moved: Job) -> Ending:
         own.write(moved)
         if moved.ended:
-            self._notify(own)
+            return self._notify(own)
         return Ending(moved.state, own.job.history[-1].message)
 
     def _notify(self, own: Ownership) -> Ending:
         """Send the letter of a job that has ended badly, and mark it as sent.
 
-        A letter that cannot be sent now stays marked as unsent in the job; a job
-        that somebody moves meanwhile is left as they have written it.
+        A letter that cannot be sent now is due at the next delivery; a job that
+        somebody moves meanwhile is left as they have written it.
         """
         letter = dead_letters.of_job(own.job)
         ending = Ending(own.job.state, own.job.history[-1].message)
@@ -305,7 +322,7 @@ class Ingest:
             self.letters.send(letter)
         except (TransientError, ConfigurationError) as error:
             log.crash("dead letter not sent", error, **fields(own.job))
-            return ending
+            return replace(ending, letter_due=True)
         with suppress(Stopped):
             own.write(job.notified(own.job))
         return ending

@@ -56,7 +56,7 @@ class Receipt:
     """The outcome of a delivery, why, and the job that the caller now has to run.
 
     `work` stands with `DISPATCHED` and `RESUMED` (run it) and with `BURIED`
-    (send its dead letter).
+    (end it, or send its dead letter).
     """
 
     outcome: Outcome
@@ -220,6 +220,8 @@ class Intake:
         stored = self.store.job(revision_id)
         if stored is None:
             return None
+        if stored.job.ended and not stored.job.notified:
+            return Receipt(Outcome.BURIED, f"revision {revision_id}, letter due", claim, stored)
         take = job.revive if stored.job.state is State.HELD else job.claim
         claimed = take(stored.job, token=claim.token, now=stored.now, limits=self.settings.limits)
         if isinstance(claimed, job.Ended):
@@ -228,7 +230,8 @@ class Intake:
             until = claimed.until.isoformat(timespec="seconds")
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}, until {until}", claim)
         taken = claimed.job
-        outcome = Outcome.RESUMED if isinstance(claimed, job.Claimed) else Outcome.BURIED
+        buried = job.exhausted(taken, self.settings.limits)
+        outcome = Outcome.BURIED if buried else Outcome.RESUMED
         work = self.store.replace(stored, taken)
         if work is None:
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}: just taken over", claim)

@@ -32,6 +32,7 @@ from gate.identity import Revision
 
 HISTORY_LENGTH = 20
 MESSAGE_CHARACTERS = 2000
+LAST_CURE = "once the cause has passed, upload the bundle again"
 
 
 class State(Enum):
@@ -46,12 +47,11 @@ class State(Enum):
     HELD = "held"
 
 
-# The legal moves. Each end is reached only from a claim that is still owned;
-# an exhausted job is buried from where it was found, and a held one is looked at
-# again when its event comes again.
+# The legal moves. Each end is reached only from a claim that is still owned. A
+# held job is taken up again when a person may have supplied the fact.
 MOVES: Mapping[State, frozenset[State]] = {
     State.RUNNING: frozenset(State),
-    State.FAILED: frozenset({State.RUNNING, State.DEAD}),
+    State.FAILED: frozenset({State.RUNNING}),
     State.DONE: frozenset(),
     State.PARTIAL: frozenset(),
     State.DEAD: frozenset(),
@@ -131,13 +131,6 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Exhausted:
-    """No attempt is left: the job is dead, once it has been written, without running."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
 class Busy:
     """Another worker holds the job, or its pause lasts, until `until`."""
 
@@ -167,10 +160,12 @@ def opened(
     )
 
 
-def claim(
-    job: Job, *, token: str, now: datetime, limits: Limits
-) -> Claimed | Exhausted | Busy | Ended:
-    """Tell whether a worker may take the job over at `now`, and as what."""
+def claim(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed | Busy | Ended:
+    """Tell whether a worker may take the job over at `now`.
+
+    A job whose attempts are used up can be claimed once more, to be buried: see
+    `exhausted`.
+    """
     if job.ended:
         return Ended(job.state)
     if job.state is State.RUNNING and job.lease_expires_at > now:
@@ -179,11 +174,6 @@ def claim(
         return Busy(job.next_attempt_at)
     if job.state is State.RUNNING:
         job = _remember(job, now, "lease_expired", "the worker stopped without a word")
-    if job.attempts >= limits.max_attempts:
-        error = AttemptsExhaustedError(
-            f"{job.attempts} attempts ended without a result", where=str(job.revision.bundle)
-        )
-        return Exhausted(dead(replace(job, token=token, fence=job.fence + 1), error, now=now))
     return Claimed(
         replace(
             _moved(job, State.RUNNING),
@@ -194,6 +184,18 @@ def claim(
             next_attempt_at=None,
         )
     )
+
+
+def exhausted(job: Job, limits: Limits) -> AttemptsExhaustedError | None:
+    """Return why a claimed job must not be run, `None` if it may be.
+
+    A worker that dies without a word has used up an attempt; one claim after
+    the last attempt finds out what has become of the job and ends it.
+    """
+    if job.attempts <= limits.max_attempts:
+        return None
+    what = f"{limits.max_attempts} attempts ended without a result"
+    return AttemptsExhaustedError(what, where=str(job.revision.bundle))
 
 
 def revive(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed:
@@ -264,9 +266,13 @@ def dead(
 
 
 def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
-    """Return the job after a failure that may pass: due again later, or dead."""
+    """Return the job after a failure that may pass: due again later, or dead.
+
+    The letter of a dead one does not promise that it is tried again.
+    """
     if job.attempts >= limits.max_attempts:
-        return dead(job, error, now=now)
+        cure = f"attempt {job.attempts} was the last; {LAST_CURE}"
+        return dead(job, error.with_cure(cure), now=now)
     ended = _remember(job, now, error.code, str(error))
     return replace(
         _moved(ended, State.FAILED), next_attempt_at=now + limits.wait_after(job.attempts)

@@ -21,6 +21,7 @@ What follows from a manifest, once per extension the newest object is taken:
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -78,6 +79,23 @@ class Manifest:
                 newest[extension] = Pin(name, generation)
         return newest
 
+    def mixes(self, revision: Revision, required: tuple[str, ...]) -> bool:
+        """Tell whether a revision takes required files of two spellings that should not meet.
+
+        `Roads.shp` beside `ROADS.DBF` is one bundle. But where one spelling is
+        whole by itself, and newer files of another lie beside it, there are two
+        bundles, or a re-upload that has just begun.
+        """
+        pins = revision.pins
+        taken = {_spelling(pin.name, ext) for ext, pin in pins if ext in required}
+        if len(taken) < 2:
+            return False
+        found: dict[str, set[str]] = {}
+        for name in self.components:
+            extension = extension_of(name)
+            found.setdefault(_spelling(name, extension), set()).add(extension)
+        return any(extensions.issuperset(required) for extensions in found.values())
+
     def joined(self, pins: Iterable[Pin]) -> Manifest:
         """Return the manifest with `pins` merged in: the greater generation wins."""
         components = dict(self.components)
@@ -92,6 +110,11 @@ class Manifest:
             dispatched[extension] = max(generation, dispatched.get(extension, 0))
         order = max(sum(generations.values()), self.dispatched_order)
         return replace(self, dispatched=dispatched, dispatched_order=order)
+
+
+def _spelling(name: str, extension: str) -> str:
+    """Return an object name without its extension, in its own case; normal forms are one."""
+    return unicodedata.normalize("NFC", name)[: -len(extension)]
 
 
 @dataclass(frozen=True, slots=True)

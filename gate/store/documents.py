@@ -34,8 +34,11 @@ def bundle_from(document: Document) -> Bundle:
 
 
 def claim_status(job: Job) -> str:
-    """Return what the claim of the event that dispatched `job` says of it."""
-    return job.state.value if job.ended else DISPATCHED
+    """Return what the claim of the event that dispatched `job` says of it.
+
+    A job whose dead letter is still to be sent has not ended for its event.
+    """
+    return job.state.value if job.ended and job.notified else DISPATCHED
 
 
 def unended_jobs(claim: Document) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gate.errors import StorageBusyError, StoreBusyError
 from gate.events import ObjectFinalized
+from gate.identity import Revision
 from gate.job import FINISHED, State
 from gate.manifest import Dispatched, Manifest, decide
 from gate.store.documents import bundle_from, manifest_from
@@ -111,13 +112,22 @@ class History:
         objects = {
             stored.facts.pin: stored.payload.decode() for stored in self.world.source._live.values()
         }
-        held = [pin for pin in objects if bundle_of(pin.name) == bundle_of(f"{base}.shp")]
-        newest = Manifest(bundle_of(f"{base}.shp")).joined(held).current()
+        newest = self._known(base).current()
         if not newest.keys() >= set(PARTS):
             return []
         found = {part: objects[pin] for part, pin in newest.items()}
         pairs = zip(found[".shp"].splitlines(), found[".dbf"].splitlines(), strict=True)
         return [(shape, record, found.get(".prj")) for shape, record in pairs]
+
+    def mixed(self, base: str) -> bool:
+        """Tell whether the newest objects are of two spellings of which one is whole."""
+        known = self._known(base)
+        return known.mixes(Revision.of(known.bundle, known.current()), PARTS)
+
+    def _known(self, base: str) -> Manifest:
+        bundle = bundle_of(f"{base}.shp")
+        pins = [stored.facts.pin for stored in self.world.source._live.values()]
+        return Manifest(bundle).joined(pin for pin in pins if bundle_of(pin.name) == bundle)
 
 
 def wrong_expiries(world: World) -> Iterator[str]:
@@ -165,6 +175,7 @@ def test_every_history_ends_at_the_newest_complete_version(
 ) -> None:
     """C1-C9, A6, A7, E2-E13: after any history, once all is acknowledged, the sink is up to date.
 
+    B6: unless the newest files are of two bundles that differ in case only.
     H7: after every single write, the expiry stands on finished documents only.
     """
     world = World(MAX_ATTEMPTS="1000", RETRY_SECONDS="1")
@@ -178,6 +189,6 @@ def test_every_history_ends_at_the_newest_complete_version(
     assert not wrong
     check_effects(world)
     for base in BUNDLES:
-        assert world.rows(base) == history.live(base)
-    assert not world.sent.sent
+        assert history.mixed(base) or world.rows(base) == history.live(base)
+    assert {letter.code for letter in world.sent.sent} <= {"mixed_spellings"}
     assert all(job.ended for job in world.jobs)

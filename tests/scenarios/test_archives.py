@@ -667,11 +667,14 @@ def test_a_lease_is_kept_while_layers_fail(world: World) -> None:
 
 
 def test_a_letter_that_failed_is_not_lost(world: World) -> None:
-    """G2: a partial job whose letter could not be sent stays marked as unsent."""
+    """G5: a partial job whose letter could not be sent brings its event back until it is."""
     world.faults.before("letters.send", raising(ConfigurationError("no topic")))
-    world.settle(world.upload(NAME, archive(torn("bad"), layer("good"))))
-
+    event = world.upload(NAME, archive(torn("bad"), layer("good")))
+    assert world.deliver(event) is Answer.QUIET_NACK
     assert [(job.state, job.notified) for job in world.jobs] == [(State.PARTIAL, False)]
+    assert world.deliver(event) is Answer.ACK
+    assert [(job.state, job.notified) for job in world.jobs] == [(State.PARTIAL, True)]
+    assert len(world.sent.sent) == 1
 
 
 def test_a_duplicate_of_an_archive_runs_nothing(world: World, event: ObjectFinalized) -> None:

@@ -7,7 +7,14 @@ import json
 import pytest
 
 from gate import errors
-from gate.errors import BundleError, ConfigurationError, GateError, HeldError, StoreBusyError
+from gate.errors import (
+    BundleError,
+    ConfigurationError,
+    GateError,
+    HeldError,
+    StorageBusyError,
+    StoreBusyError,
+)
 from gate.intake import Outcome
 from gate.job import State
 from tests.world import Answer, Crash, World, expected, raising
@@ -93,7 +100,7 @@ def test_a_worker_killed_every_time_ends_without_running_again() -> None:
     assert world.reader.opened == ["in/roads"] * 3
     assert world.outcomes[-1] is Outcome.BURIED
     [job] = world.jobs
-    assert (job.state, job.attempts, job.fence) == (State.DEAD, 3, 4)
+    assert (job.state, job.attempts, job.fence) == (State.DEAD, 4, 4)
     assert [entry.code for entry in job.history] == ["lease_expired"] * 3 + ["attempts_exhausted"]
     assert [letter.code for letter in world.sent.sent] == ["attempts_exhausted"]
     assert job.notified
@@ -166,12 +173,84 @@ def test_a_note_that_fails_after_the_end_is_logged_and_acknowledged(
 
 @pytest.mark.parametrize("fault", [StoreBusyError("unavailable"), ConfigurationError("no topic")])
 def test_a_letter_that_cannot_be_sent_stays_marked(world: World, fault: GateError) -> None:
-    """G2: the state flips first; a letter that fails leaves the job dead and not notified."""
+    """G5: the state flips first; a letter that fails brings the event back until it is sent."""
     world.reader.fault = BundleError("broken")
     world.faults.before("letters.send", raising(fault))
-    world.settle(*world.upload_bundle("in/roads"))
-    assert world.answers == [Answer.ACK] * 3
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    assert world.deliver(last) is Answer.QUIET_NACK
     assert [(job.state, job.notified) for job in world.jobs] == [(State.DEAD, False)]
+    assert world.deliver(last) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.BURIED
+    assert [(job.state, job.notified) for job in world.jobs] == [(State.DEAD, True)]
+    assert [letter.code for letter in world.sent.sent] == ["bundle"]
+    assert world.deliver(last) is Answer.ACK
+    assert len(world.sent.sent) == 1
+    assert len(world.reader.opened) == 1
+
+
+def test_a_worker_killed_before_its_letter_is_not_forgotten(world: World) -> None:
+    """G5, A7: killed between the dead job and its letter, the redelivered event sends it."""
+    world.reader.fault = BundleError("broken")
+    world.faults.before("letters.send", raising(Crash()))
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    assert world.deliver(last) is Answer.NACK
+    assert world.deliver(last) is Answer.ACK
+    assert [letter.code for letter in world.sent.sent] == ["bundle"]
+    assert world.jobs[0].notified
+
+
+def test_what_was_published_in_the_last_attempt_is_no_dead_letter() -> None:
+    """G11: the last attempt publishes and then fails; the job is done, for readers see it."""
+    world = World(MAX_ATTEMPTS="1")
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    inner = world.sink.on
+
+    def broken(step: str) -> None:
+        inner(step)
+        if step == "answer":
+            world.faults.before("store.replace", raising(StoreBusyError("unavailable")))
+
+    world.sink.on = broken
+    assert world.deliver(last) is Answer.ACK
+    assert [(job.state, job.attempts) for job in world.jobs] == [(State.DONE, 1)]
+    assert not world.sent.sent
+
+
+def test_a_worker_killed_after_its_last_publish_is_found_done() -> None:
+    """G11, G3: one claim after the last attempt finds what was published, and runs nothing."""
+    world = World(MAX_ATTEMPTS="1")
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    inner = world.sink.on
+
+    def killed(step: str) -> None:
+        inner(step)
+        if step == "answer":
+            raise Crash
+
+    world.sink.on = killed
+    assert world.deliver(last) is Answer.NACK
+    world.clock.advance(61)
+    assert world.deliver(last) is Answer.ACK
+    assert world.states == [State.DONE]
+    assert len(world.reader.opened) == 1
+    assert not world.sent.sent
+
+
+def test_the_letter_of_a_last_attempt_promises_no_other(world: World) -> None:
+    """G1: what ends dead after its attempts says that no more are made, and what to do."""
+    world = World(MAX_ATTEMPTS="1")
+    world.reader.fault = StorageBusyError("503", where="gs://uploads/in/roads.shp")
+    world.settle(*world.upload_bundle("in/roads"))
+    [letter] = world.sent.sent
+    assert letter.code == "storage_busy"
+    assert letter.body["message"] == (
+        "gs://uploads/in/roads.shp: 503; attempt 1 was the last;"
+        " once the cause has passed, upload the bundle again"
+    )
 
 
 def test_a_letter_whose_job_has_moved_on_is_no_crash(world: World) -> None:

@@ -57,7 +57,7 @@ def test_the_sink_is_given_the_table_and_the_report(world: World) -> None:
 
 
 def test_the_manifest_notes_what_is_published(world: World) -> None:
-    """G11, H7: once done, the manifest says which revision stands where, and may expire."""
+    """G11: once done, the manifest says which revision stands where."""
     world.settle(*world.upload_bundle("in/roads"))
     note = world.manifest("in/roads").published
     assert note
@@ -66,6 +66,25 @@ def test_the_manifest_notes_what_is_published(world: World) -> None:
         world.effects[0].order,
         "memory:in/roads",
     )
+
+
+def awake(world: World) -> None:
+    """Clear the time at which the sweep is due, as the sweep does once it has looked."""
+    for document in world.store.manifests.values():
+        document.pop("wake_at", None)
+
+
+def test_a_manifest_that_the_sweep_has_not_seen_does_not_expire(world: World) -> None:
+    """H7: while a look is due something may be pending: a lost event, or a file replaced later."""
+    world.settle(*world.upload_bundle("in/roads"))
+    [document] = world.store.manifests.values()
+    assert "expires_at" not in document
+
+
+def test_a_manifest_with_nothing_pending_may_expire(world: World) -> None:
+    """H7: once its newest revision is done and no look is due, a manifest may go."""
+    world.reader.on_row = lambda _number: awake(world)
+    world.settle(*world.upload_bundle("in/roads"))
     [document] = world.store.manifests.values()
     assert document["expires_at"] == world.clock.now + timedelta(days=1)
 
@@ -78,6 +97,7 @@ def test_a_manifest_with_something_pending_does_not_expire(world: World) -> None
         if number == 0 and not newer:
             newer.append(world.upload("in/roads.dbf", text(".dbf", "second")))
             world.deliver(newer[0])
+        awake(world)
 
     world.reader.on_row = replace_table
     world.settle(*world.upload_bundle("in/roads"))
@@ -207,6 +227,7 @@ def test_only_finished_jobs_may_expire(world: World) -> None:
 
 def test_a_new_component_takes_the_expiry_of_its_manifest_away(world: World) -> None:
     """H7: a manifest that was finished does not expire under an upload that has just begun."""
+    world.reader.on_row = lambda _number: awake(world)
     world.settle(*world.upload_bundle("in/roads"))
     [document] = world.store.manifests.values()
     assert "expires_at" in document

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gate import wiring
@@ -103,6 +105,15 @@ def test_truncated_downloads_end_as_a_dead_letter() -> None:
     assert not world.reader.opened
 
 
+def test_a_generation_that_never_was_has_replaced_nothing(world: World) -> None:
+    """D1: an event for a generation beyond the live one ends in a letter, not in a circle."""
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    world.deliver(replace(last, generation=last.generation + 1000))
+    assert world.states == [State.DEAD]
+    assert [letter.code for letter in world.sent.sent] == ["source_deleted"]
+
+
 def test_a_refused_read_is_a_dead_letter_at_once(world: World) -> None:
     """D6: 403 ends the job as `permission` on the first attempt, with the cure in the letter."""
     world.faults.before("source.stat", raising(PermissionDeniedError("403", where="gs://x")))
@@ -110,7 +121,7 @@ def test_a_refused_read_is_a_dead_letter_at_once(world: World) -> None:
     assert [(job.state, job.attempts) for job in world.jobs] == [(State.DEAD, 1)]
     [letter] = world.sent.sent
     assert letter.code == "permission"
-    assert "grant the runtime service account" in letter.body["message"]
+    assert "grant the function's service account" in letter.body["message"]
 
 
 @pytest.mark.parametrize("call", ["source.stat", "source.fetch", "sink.current", "sink.publish"])

@@ -11,7 +11,7 @@ import pytest
 from gate import job
 from gate.errors import ChecksumError, CorruptError, HeldError, StorageBusyError
 from gate.identity import Pin, Revision
-from gate.job import ENDED, FINISHED, MOVES, Busy, Claimed, Ended, Exhausted, Job, Limits, State
+from gate.job import ENDED, FINISHED, MOVES, Busy, Claimed, Ended, Job, Limits, State
 from gate.names import Bundle
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -36,7 +36,7 @@ def a_job(state: State = State.RUNNING, **changes: object) -> Job:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def claimed(of: Job, now: datetime = NOW) -> Claimed | Exhausted | Busy | Ended:
+def claimed(of: Job, now: datetime = NOW) -> Claimed | Busy | Ended:
     """Return what a claim at `now` is told."""
     return job.claim(of, token="taker", now=now, limits=LIMITS)
 
@@ -64,9 +64,9 @@ def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> N
 
 
 def test_the_table_is_the_one_of_the_design() -> None:
-    """E4: a running job may go anywhere, a failed one be claimed or buried, held alone left."""
+    """E4: a running job may go anywhere, a failed one be claimed, held alone be left."""
     assert MOVES[State.RUNNING] == set(State)
-    assert MOVES[State.FAILED] == {State.RUNNING, State.DEAD}
+    assert MOVES[State.FAILED] == {State.RUNNING}
     assert MOVES[State.HELD] == {State.RUNNING}
     assert all(not MOVES[state] for state in FINISHED)
     assert set(State) - {State.RUNNING, State.FAILED} == ENDED
@@ -126,19 +126,16 @@ def test_the_lease_of_a_failed_job_holds_nobody_up() -> None:
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.FAILED])
-def test_without_attempts_left_a_claim_buries(state: State) -> None:
-    """G3: after the last attempt the next claim is dead without running, and is to be told."""
+def test_without_attempts_left_a_claim_is_only_for_the_burial(state: State) -> None:
+    """G3: after the last attempt the job is claimed once more, and must not be run."""
     spent = a_job(state, attempts=3, lease_expires_at=NOW)
-    buried = claimed(spent)
-    assert isinstance(buried, Exhausted)
-    assert (buried.job.state, buried.job.fence, buried.job.attempts) == (State.DEAD, 3, 3)
-    assert (buried.job.token, buried.job.ended_at) == ("taker", NOW)
-    assert not buried.job.notified
-    codes = [entry.code for entry in buried.job.history]
-    expired = ["lease_expired"] if state is State.RUNNING else []
-    assert codes == [*expired, "attempts_exhausted"]
-    assert "3 attempts" in buried.job.history[-1].message
-    assert isinstance(claimed(replace(spent, attempts=2)), Claimed)
+    taken = claimed(spent)
+    assert isinstance(taken, Claimed)
+    assert (taken.job.state, taken.job.fence, taken.job.attempts) == (State.RUNNING, 3, 4)
+    error = job.exhausted(taken.job, LIMITS)
+    assert error
+    assert "3 attempts" in str(error)
+    assert job.exhausted(spent, LIMITS) is None
 
 
 def test_a_renewal_moves_the_lease_and_nothing_else() -> None:

@@ -190,3 +190,36 @@ def test_what_is_published_decides_nothing() -> None:
     note = PublishedRevision("x", 99, "memory:in/roads")
     known = Manifest(BUNDLE, manifest(WHOLE).components, published=note)
     assert isinstance(verdict(known), Dispatch)
+
+
+def spelt(*names: str) -> Manifest:
+    """Return a manifest of these objects, each newer than the one before."""
+    pins = [Pin(f"in/{name}", number) for number, name in enumerate(names, start=1)]
+    return Manifest(BUNDLE).joined(pins)
+
+
+@pytest.mark.parametrize(
+    ("names", "mixed"),
+    [
+        ("roads.shp roads.shx roads.dbf", False),
+        ("Roads.shp roads.shx ROADS.DBF", False),
+        ("roads.shp roads.shx roads.dbf ROADS.prj", False),
+        ("roads.shp roads.shx roads.dbf ROADS.SHP ROADS.SHX ROADS.DBF", False),
+        ("roads.shp roads.shx roads.dbf ROADS.DBF", True),
+        ("ROADS.DBF Roads.shp roads.shp roads.shx roads.dbf Roads.shx Roads.dbf", True),
+    ],
+)
+def test_a_newer_file_of_another_spelling_beside_a_whole_one_is_a_mixture(
+    names: str, mixed: bool
+) -> None:
+    """B6: spellings may meet in a bundle, but two bundles that differ in case must not."""
+    known = spelt(*names.split())
+    taken = Revision.of(BUNDLE, known.current())
+    assert known.mixes(taken, PRIMARY_EXTENSIONS) is mixed
+
+
+def test_normal_forms_are_one_spelling() -> None:
+    """B5: the same name from a Mac and from elsewhere is no mixture."""
+    composed, decomposed = "\u00fcber", "u\u0308ber"
+    known = spelt(*(f"{composed}{ext}" for ext in PRIMARY_EXTENSIONS), f"{decomposed}.dbf")
+    assert not known.mixes(Revision.of(BUNDLE, known.current()), PRIMARY_EXTENSIONS)
