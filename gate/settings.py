@@ -112,7 +112,9 @@ VARIABLES = (
     Variable(
         "MAX_BUNDLE_BYTES",
         "268435456",
-        "The largest bundle, in bytes of all its components, that is downloaded. The temporary"
+        "The largest bundle that is downloaded. Counted are the bytes of what is read of it, as"
+        " they are stored: `.shp`, `.shx`, `.dbf`, `.prj`, `.cpg`, `.cst`, a `.shp.xml` of up to"
+        " 1 MiB, or the `.zip` or `.shz` itself. Other sidecars are not downloaded. The temporary"
         " folder of a function is memory.",
     ),
     Variable(

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from gate.errors import GateError
+from gate.fetching import FETCHED_EXTENSIONS
 from gate.intake import UNSETTLED, Outcome
 from gate.job import MOVES
 from gate.settings import VARIABLES
+from gate.shapefile.port import METADATA_LIMIT_BYTES
 from gate.sinks.address import FORMATS, MAX_KEEP, SinkAddress
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
@@ -123,6 +125,14 @@ def test_variables_exist(page: Path) -> None:
     """Each environment variable that a page names is one that something reads."""
     named = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", page.read_text()))
     assert named <= LIBRARY_VARIABLES | {variable.name for variable in VARIABLES}
+
+
+def test_the_limit_of_a_bundle_says_what_is_counted() -> None:
+    """The meaning of MAX_BUNDLE_BYTES names every extension that is downloaded, and no other."""
+    [meaning] = [each.meaning for each in VARIABLES if each.name == "MAX_BUNDLE_BYTES"]
+    named = re.findall(r"`(\.[a-z.]+)`", meaning)
+    assert sorted(named) == sorted(FETCHED_EXTENSIONS)
+    assert METADATA_LIMIT_BYTES == 1024**2
 
 
 def test_the_sink_parameters_are_those_of_the_code() -> None:
