@@ -88,10 +88,13 @@ class Component:
     extension: str
 
     @property
-    def spelled_stem(self) -> str:
-        """Return the stem as this name spells it, without folder and extension."""
+    def sibling_start(self) -> str:
+        """Return how its siblings begin, spelt as this name is: `Roads.` of `in/Roads.shp`.
+
+        The dot keeps `roads_2.shp`, and a thousand like it, out of a listing.
+        """
         base = self.name.rpartition("/")[2]
-        return base.rsplit(".", self.extension.count("."))[0]
+        return base.rsplit(".", self.extension.count("."))[0] + "."
 
 
 def fold(text: str) -> str:

@@ -118,7 +118,7 @@ class Gate:
 
     def _siblings(self, component: Component) -> Iterator[Pin]:
         bundle = component.bundle
-        return self._source.siblings(bundle.bucket, bundle.folder, component.spelled_stem)
+        return self._source.siblings(bundle.bucket, bundle.folder, component.sibling_start)
 
 
 def opener(policies: Policies = DEFAULTS) -> OpenLayer:

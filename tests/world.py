@@ -295,7 +295,7 @@ class World:
             store,
             self.settings,
             lambda component: source.siblings(
-                component.bundle.bucket, component.bundle.folder, component.spelled_stem
+                component.bundle.bucket, component.bundle.folder, component.sibling_start
             ),
             lambda: f"token-{next(self._numbers)}",
         )

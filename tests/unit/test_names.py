@@ -102,7 +102,7 @@ def test_every_known_extension_in_either_case(extension: str, spell: type[str]) 
     assert isinstance(component, Component)
     assert component.extension == extension
     assert component.bundle.stem == "roads"
-    assert component.spelled_stem == "roads"
+    assert component.sibling_start == "roads."
     assert extension_of(name) == extension
 
 
@@ -142,7 +142,7 @@ def test_a_component_knows_how_its_stem_is_spelled(name: str, stem: str) -> None
     """B6: a listing asks for the stem as the object spells it, not as it is folded."""
     component = parse("uploads", name)
     assert isinstance(component, Component)
-    assert component.spelled_stem == stem
+    assert component.sibling_start == f"{stem}."
 
 
 def test_spellings_meet_and_folders_do_not() -> None:
