@@ -2,7 +2,8 @@
 
 Each command is a function that takes its parsed arguments and returns the exit
 code. What it needs is imported inside it, so that `--help` answers at once.
-A `GateError` is told as one line on standard error and ends with exit code 1.
+A `GateError` is told on standard error, in one line unless it has a list to tell,
+and ends with exit code 1.
 """
 
 from __future__ import annotations

@@ -208,7 +208,11 @@ class Settings:
 
 
 class SettingsError(ConfigurationError):
-    """The environment is not usable; `problems` lists everything that is wrong."""
+    """The environment is not usable; `problems` lists everything that is wrong.
+
+    The message is a line with the cure, then a line for each problem: whoever
+    shows only one end of it, as a log does of a crash, shows something of use.
+    """
 
     code = "settings"
     cure = "correct the environment and deploy again"
@@ -216,7 +220,8 @@ class SettingsError(ConfigurationError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the environment"
-        super().__init__("\n  - ".join((f"{count}:", *problems)) + "\n", where="settings")
+        super().__init__(count, where="settings")
+        self.args = ("\n  - ".join((f"{self}:", *problems)),)
 
 
 def load(environment: Mapping[str, str]) -> Settings:

@@ -34,6 +34,7 @@ from gate.local.processes import (
 )
 from gate.local.tools import Tools, find_tools
 from gate.local.topics import Topics
+from gate.settings import load
 
 PROJECT = "gate-local"
 SOURCE_BUCKET = "uploads"
@@ -69,8 +70,9 @@ class Stack:
     `environment` and of this process's own. `main` is the file that holds the
     function, `target` its name in there. Logs go to `folder`, which stays.
 
-    Entering raises `ConfigurationError` if a tool is missing and `ChildError`
-    if a part does not start; nothing is left running then. If a port was taken
+    Entering raises `SettingsError` if the function would refuse its settings,
+    `ConfigurationError` if a tool is missing, and `ChildError` if a part does
+    not start; nothing is left running then. If a port was taken
     by somebody else in the meantime, all is started once more on other ports.
     """
 
@@ -150,6 +152,7 @@ class Stack:
     # --- starting and ending --------------------------------------------------
 
     def __enter__(self) -> Stack:
+        load({**os.environ, **self.environment, **self._settings})
         tools = find_tools()
         try:
             try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from gate import settings
+from gate import cli, settings
 from gate.local.processes import ChildError
 from gate.local.stack import MAIN, SOURCE_BUCKET, Stack
 
@@ -45,6 +46,22 @@ def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
     stack.close()
     assert stack.pids == {}
     assert stack.ended() is None
+
+
+def test_wrong_settings_are_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case 64: `local up` names every setting that the function would refuse, with its cure."""
+    monkeypatch.setenv("SETTLE_SECONDS", "abc")
+    monkeypatch.setenv("MAX_ATTEMPTS", "0")
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: str(tmp_path))
+    assert cli.main(["local", "up"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "settings: 2 problems in the environment; correct the environment and deploy again:",
+        "  - SETTLE_SECONDS: 'abc' is no whole number from 0 to 43200; use 30",
+        "  - MAX_ATTEMPTS: '0' is no whole number from 1 to 1000; use 5",
+    ]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_starts_once_the_stack_ends(tmp_path: Path) -> None:

@@ -128,9 +128,11 @@ def test_all_problems_are_told_at_once() -> None:
         load(broken)
     assert {problem.partition(":")[0] for problem in caught.value.problems} == set(broken)
     message = str(caught.value)
-    assert message.startswith("settings: 11 problems in the environment:\n  - ")
-    assert all(f"\n  - {problem}" in message for problem in caught.value.problems)
-    assert message.endswith("; correct the environment and deploy again")
+    first, *rest = message.split("\n")
+    assert first == (
+        "settings: 11 problems in the environment; correct the environment and deploy again:"
+    )
+    assert rest == [f"  - {problem}" for problem in caught.value.problems]
     assert isinstance(caught.value, ConfigurationError)
 
 
