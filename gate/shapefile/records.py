@@ -2,7 +2,7 @@
 
 GDAL answers a record it cannot read with a null geometry and goes on, so every
 record is proven here first: it lies inside the file, overlaps no other, both
-files give it the same length, and the length holds the points it announces.
+files give it the same length, and that is the length of the points it announces.
 All checks are vectorised over blocks of rows; memory does not grow with the file.
 
 Layout: ESRI Shapefile Technical Description (July 1998).
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gate import gather
 from gate.errors import CorruptError, EmptyComponentError, NotAShapefileError, TruncatedError
-from gate.gather import Integers
+from gate.gather import Floats, Integers, Mask
 from gate.shapefile.files import Bytes, let_go
 
 FILE_CODE = (9994).to_bytes(4, "big")
@@ -144,7 +144,9 @@ class Records:
         """Prove that each record is null or of the header's type, and holds its points.
 
         The format asks for one type, and GDAL forces each geometry into it: the Z
-        of a `PointZ` among points is lost without a word. Return whether any
+        of a `PointZ` among points is lost without a word. A record holds its
+        points and nothing else, for what is left over is what a damaged type or
+        count has hidden; GDAL would drop it without a word. Return whether any
         record has more than one part.
         """
         several_parts = False
@@ -160,6 +162,26 @@ class Records:
                 | (block.points < 0)
                 | (block.content_bytes < self._needed(block)),
                 "it is shorter than the points it announces",
+            )
+            null = block.kinds == NULL
+            self._refuse(
+                block.start, null & (block.content_bytes > 4), "it is null and yet holds bytes"
+            )
+            self._refuse(
+                block.start,
+                ~null & ~self._is_exact(block),
+                "its length is not that of the points it announces",
+            )
+            if self.kind not in (NULL, *POINTS, *MULTIPOINTS):
+                self._refuse(
+                    block.start,
+                    (block.parts == 0) & (block.points > 0),
+                    "it announces points and no part that they are in",
+                )
+            self._refuse(
+                block.start,
+                self._miscounted(block),
+                "its extent is that of another number of points",
             )
             several_parts |= bool((block.parts > 1).any())
         return several_parts
@@ -209,12 +231,85 @@ class Records:
         if kind in POINTS:
             needed = np.full_like(points, 28 if kind in WITH_Z else 20)
         else:
-            head = 40 if kind in MULTIPOINTS else 44
-            part = 8 if kind == MULTIPATCH else 4
-            needed = head + part * block.parts + 16 * points
+            needed = self._head(block) + 16 * points
             if kind in WITH_Z:
                 needed += np.where(points > 0, 16 + 8 * points, 0)
         return np.where(block.kinds == NULL, 4, needed)
+
+    def _head(self, block: Block) -> Integers:
+        """Return how many bytes of each record, which is no point, precede its positions."""
+        if self.kind in MULTIPOINTS:
+            return np.full_like(block.points, 40)
+        return 44 + (8 if self.kind == MULTIPATCH else 4) * block.parts
+
+    def _is_exact(self, block: Block) -> Mask:
+        """Tell which records are as long as their positions ask for, with or without M values.
+
+        Where there are no positions, the ranges of Z and M may be there or not.
+        """
+        surplus = block.content_bytes - self._needed(block)
+        exact: Mask = surplus == 0
+        if self.kind in POINTS:
+            exact |= surplus == (8 if self.kind in (*WITH_Z, *WITH_M) else 0)
+            return exact
+        if self.kind in (*WITH_Z, *WITH_M):
+            exact |= surplus == 16 + 8 * block.points
+        if self.kind in WITH_Z:
+            exact |= (block.points == 0) & (surplus == 32)
+        return exact
+
+    def _miscounted(self, block: Block) -> Mask:
+        """Tell which records hold another number of positions than they announce.
+
+        As M values are optional, some lengths fit two numbers: that of 4
+        positions with Z and M is that of 6 with Z. There the extents that the
+        record states decide, if they are those of the other number only.
+        """
+        wrong = np.zeros(len(block.kinds), dtype=np.bool_)
+        if self.kind in POINTS or self.kind not in (*WITH_Z, *WITH_M):
+            return wrong
+        length = block.content_bytes - self._head(block)
+        for axes, others in ((1, 2), (2, 1)) if self.kind in WITH_Z else ((0, 1), (1, 0)):
+            fits = (block.kinds == self.kind) & (
+                length == 16 * axes + (16 + 8 * axes) * block.points
+            )
+            count, left = np.divmod(length - 16 * others, 16 + 8 * others)
+            rows = np.flatnonzero(fits & (left == 0) & (count > 0))
+            rows = rows[~self._in_extent(block, rows, block.points[rows], axes)]
+            wrong[rows[self._in_extent(block, rows, count[rows], others)]] = True
+        return wrong
+
+    def _in_extent(self, block: Block, rows: Integers, counts: Integers, axes: int) -> Mask:
+        """Tell which of `rows` state the extents that so many positions have.
+
+        These are the box and, if there are further axes, the range of the first.
+        A record without positions has a box of zeros, or of no numbers.
+        """
+        boxes = gather.picked(self.shp, block.offset_bytes[rows] + 12, 32).view("<f8")
+        boxes = boxes.reshape(-1, 4)
+        agreed: Mask = ((boxes == 0) | np.isnan(boxes)).all(axis=1)
+        some = counts > 0
+        rows, counts, boxes = rows[some], counts[some], boxes[some]
+        if not rows.size:
+            return agreed
+        begins = block.offset_bytes[rows] + 8 + self._head(block)[rows]
+        first = gather.starts_of(counts)
+        flat = gather.picked_runs(self.shp, begins, first, 16).view("<f8").reshape(-1, 2)
+        found = _ranges(flat, first) == boxes
+        if axes:
+            begins = begins + 16 * counts
+            stated = gather.picked(self.shp, begins, 16).view("<f8").reshape(-1, 2)
+            values = gather.picked_runs(self.shp, begins + 16, first, 8).view("<f8")
+            ends = _ranges(values.reshape(-1, 1), first) == stated
+            found = np.concatenate((found, ends), axis=1)
+        agreed[some] = found.all(axis=1)
+        return agreed
+
+
+def _ranges(values: Floats, first: Integers) -> Floats:
+    """Return the least and then the greatest of each column, for each run of rows."""
+    low, high = (each.reduceat(values, first[:-1]) for each in (np.minimum, np.maximum))
+    return np.concatenate((low, high), axis=1)
 
 
 def geometry_header(content: Bytes, where: str) -> tuple[int, int]:

@@ -371,3 +371,27 @@ def test_checks_reach_beyond_the_first_block(
     assert "record 9 shares bytes" in str(refusal(overlapping, tmp_path))
     foreign = patched(bundle, ".shp", (100 + 28 * 8 + 8, "<i"), POLYGON)
     assert "record 9" in str(refusal(foreign, tmp_path))
+
+
+@pytest.mark.parametrize("words", [1, 0, -4])
+def test_an_index_entry_without_room_for_a_type_is_none(words: int, tmp_path: Path) -> None:
+    """A record has a type at least, so an entry with less, in both files, is no record."""
+    bundle = patched(layer([null()]), ".shx", index_entry(0), 50, words)
+    error = refusal(patched(bundle, ".shp", (104, ">i"), words), tmp_path)
+    assert isinstance(error, CorruptError)
+    assert "index entry is no record" in str(error)
+
+
+@pytest.mark.parametrize(("kind", "torn"), [(POINT, True), (NULL, True), (POLYGON, False)])
+def test_only_a_record_of_the_layers_type_makes_bytes_beyond_the_last_a_row(
+    kind: int, torn: bool, tmp_path: Path
+) -> None:
+    """Bytes that look like one more record, but of a foreign type, are no row that is missing."""
+    bundle = points(2)
+    more = (3).to_bytes(4, "big") + (10).to_bytes(4, "big") + kind.to_bytes(4, "little") + bytes(16)
+    bundle[".shp"] += more
+    if torn:
+        assert isinstance(refusal(bundle, tmp_path), TornBundleError)
+    else:
+        _, findings = checked(bundle, tmp_path)
+        assert "unused_bytes" in {notice.code for notice in findings.notices()}
