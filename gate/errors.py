@@ -1,7 +1,9 @@
 """The errors of the gate: one tree, divided by what helps.
 
-Every error that the gate raises on purpose stands here, under one of four
-branches. The branch says what the edge does with it, and nobody else asks:
+Every error that the gate raises on purpose is of one of four branches, and
+stands here, but for those of the settings and of the local stack, which stand
+beside what raises them. The branch says what the edge does with it, and nobody
+else asks:
 
 - `TransientError`: the same work may succeed later. The attempt is recorded
   and the event is redelivered.
