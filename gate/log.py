@@ -22,8 +22,11 @@ trace: ContextVar[str] = ContextVar("trace", default="")
 def write(message: str, *, severity: str = "INFO", **fields: Any) -> None:
     """Write one line to standard output; fields that are `None` or empty are left out.
 
-    Values that JSON does not know are written as text.
+    Values that JSON does not know are written as text. `detail`, which often
+    comes from a library, is written without secrets and bounded.
     """
+    if "detail" in fields:
+        fields["detail"] = bounded(str(fields["detail"] or ""))
     line: dict[str, object] = {"severity": severity, "message": message}
     line.update((key, value) for key, value in fields.items() if value not in (None, ""))
     if trace.get():

@@ -78,6 +78,23 @@ def test_a_trace_needs_a_header_and_a_project(header: str, project: str, trace: 
     assert log.trace_of(header, project) == (trace and f"projects/{project}/traces/{trace}")
 
 
+@pytest.mark.parametrize("secret", ["password=hunter2 ", "Authorization: Bearer hunter2hunter2 "])
+def test_details_are_bounded_and_without_secrets(capsys: Lines, secret: str) -> None:
+    """G10: whatever a library says of a fault, its line holds no secret and has an end."""
+    log.write("delivery failed", detail=ValueError(secret + "x" * 10_000), name="n" * 1024)
+    found = written(capsys)
+    assert "hunter2" not in found["detail"]
+    assert len(found["detail"]) < 2100
+    assert found["name"] == "n" * 1024
+
+
+@pytest.mark.parametrize("detail", [None, ""])
+def test_no_detail_is_no_field(capsys: Lines, detail: str | None) -> None:
+    """G11: a detail that says nothing is left out, as any other field is."""
+    log.write("delivery", detail=detail)
+    assert "detail" not in written(capsys)
+
+
 def test_a_crash_is_written_with_its_traceback(capsys: Lines) -> None:
     """G10: an unforeseen error is one line with its traceback, without secrets, and bounded."""
     try:
