@@ -17,6 +17,7 @@ from gate.job import Job
 from gate.manifest import Manifest
 from gate.names import Bundle
 from gate.settings import Settings
+from gate.sinks.layout import POINTER, folder
 from gate.store.firestore import Collections, FirestoreStore
 from gate.store.firestore import connect as connect_firestore
 
@@ -70,7 +71,7 @@ class View:
 
     def pointer(self, bundle: Bundle) -> Mapping[str, Any]:
         """Return what readers of the sink are pointed to."""
-        return self._json(self._name(bundle, "latest.json"))
+        return self._json(self._name(bundle, POINTER))
 
     def report(self, bundle: Bundle) -> Mapping[str, Any]:
         """Return the report that stands beside the current dataset."""
@@ -81,7 +82,7 @@ class View:
         return self._read(self._name(bundle, self.pointer(bundle)["dataset"]))
 
     def _name(self, bundle: Bundle, file: str) -> str:
-        return f"{self._sink.output_prefix}{bundle.basename}/{file}"
+        return f"{folder(self._sink.output_prefix, bundle)}{file}"
 
     def _json(self, name: str) -> Mapping[str, Any]:
         content: Mapping[str, Any] = json.loads(self._read(name))
