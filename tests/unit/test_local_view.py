@@ -12,6 +12,13 @@ from gate.names import Bundle
 from gate.sinks.layout import folder
 
 
+class Database:
+    """A state store that nobody asks anything."""
+
+    def collection(self, _name: str) -> None:
+        """Return nothing: no document is looked for."""
+
+
 class Bucket:
     """The objects of the sink's bucket."""
 
@@ -43,6 +50,6 @@ def test_a_dataset_is_found_whatever_its_bundle_is_called(
     bucket.objects[f"{place}latest.json"] = json.dumps({"dataset": "1.parquet"}).encode()
     bucket.objects[f"{place}1.parquet"] = b"rows"
     monkeypatch.setattr(view, "connect_storage", lambda: bucket)
-    monkeypatch.setattr(view, "connect_firestore", lambda _database: None)
+    monkeypatch.setattr(view, "connect_firestore", lambda _database: Database())
     seen = view.View(settings.load({"SINK": "gs://datasets/layers"}))
     assert seen.dataset(bundle) == b"rows"
