@@ -90,7 +90,8 @@ VARIABLES = (
     Variable(
         "MANIFEST_TTL_SECONDS",
         "86400",
-        "How long the manifest of a published bundle with nothing pending is kept.",
+        "How long the manifest of a published bundle is kept once a sweep has found nothing"
+        " pending. This version has no sweep: manifests stay.",
     ),
     Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
     Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from gate.errors import GateError
 from gate.fetching import FETCHED_EXTENSIONS
 from gate.intake import UNSETTLED, Outcome
 from gate.job import MOVES
+from gate.names import Bundle
 from gate.settings import VARIABLES
 from gate.shapefile.port import METADATA_LIMIT_BYTES
 from gate.sinks.address import FORMATS, MAX_KEEP, SinkAddress
+from gate.sinks.layout import folder
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
 ROOT = Path(__file__).parents[2]
@@ -149,6 +152,28 @@ def test_the_sink_parameters_are_those_of_the_code() -> None:
     assert all(known in rows["format"] for known in FORMATS)
     assert rows["keep"].startswith(f"`{default.keep}` |")
     assert f"0 to {MAX_KEEP}" in rows["keep"]
+
+
+def test_odd_names_are_spelt_as_the_page_says() -> None:
+    """The page on configuration says how a folder of the sink is named, to the last digit."""
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    rule = text.partition("### Names in the sink")[2].partition("\n## ")[0]
+
+    def md5(*lines: str) -> str:
+        return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
+
+    assert folder("", Bundle("b", "A b/", "c%20#")) == "A b/c%20#/"
+    for path, spelt in (("a//", "a/__/b"), ("../", "_.._/b")):
+        assert f"`{path}b`" in rule
+        assert f"`{spelt}`" in rule
+        assert folder("", Bundle("b", path, "b")) == f"{spelt}~{md5('b', f'{path}b')}/"
+    assert folder("", Bundle("b", "a\x07/", "b")) == f"a_/b~{md5('b', 'a' + chr(7) + '/b')}/"
+    stays = folder("", Bundle("b", "x.zip/", "y"))
+    assert stays == f"x.zip/y~{md5('b', 'x.zip/y')}/"
+    archive = Bundle("b", "../", "y", ".zip")
+    identity = md5("b", "../y", ".zip")
+    assert folder("", archive) == f"_.._/y.zip~{identity}/"
+    assert folder("", archive, "n/r") == f"_.._/y.zip/n/r~{md5(identity, 'n/r')}/"
 
 
 def test_every_outcome_is_explained() -> None:
