@@ -70,7 +70,6 @@ class Records:
         """Yield all records in row order; call it only after `check_index`."""
         for start, stop in self._stretches():
             yield self.block(start, stop)
-            let_go(self.shp)
 
     def entries(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """Return offsets and content lengths of the index, in bytes."""
@@ -110,6 +109,8 @@ class Records:
         step = max(1, min(BLOCK_ROWS, BLOCK_BYTES * self.rows // self.shp.size))
         for start in range(0, self.rows, step):
             yield start, min(start + step, self.rows)
+            let_go(self.shp)
+            let_go(self.shx)
 
     def check_index(self) -> int:
         """Prove that every record lies inside the .shp, alone and at its stated length.
@@ -135,7 +136,6 @@ class Records:
             )
             ordered = ordered and bool((offsets >= np.append(end, ends[:-1])).all())
             used, end = used + int((lengths + 8).sum()), int(ends[-1])
-            let_go(self.shp)
         if not ordered:
             self._check_overlap()
         return int(self.shp.size) - used

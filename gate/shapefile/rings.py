@@ -79,7 +79,7 @@ def organise(parts: Parts) -> tuple[Mask, Rings]:
     starts, ends = parts.first[:-1], parts.first[1:] - 1
     closed = (parts.positions[starts] == parts.positions[ends]).all(axis=1)
     certain = np.ones(parts.records, np.bool_)
-    certain[parts.record[~closed | (abs(area) <= error)]] = False
+    certain[parts.record[~(closed & (abs(area) > error))]] = False
     shell = np.arange(len(area))
     if len(shell) > parts.records:
         holes, doubtful = _nested(parts, low, high, area)
@@ -97,17 +97,22 @@ def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
     """Return of each ring its box, twice its signed area, and how wrong that may be by rounding.
 
     Areas hold for closed rings. They are sums of x times the step in y from the
-    position before to the one after, with x counted from the first position of
-    the ring: so nothing is added where one ring ends and the next begins.
+    position before to the one after, which around a ring add up to nothing: so it
+    does not matter, but for the rounding, where x is counted from.
     """
-    starts = parts.first[:-1]
+    starts, ends = parts.first[:-1], parts.first[1:] - 1
     x, y = (np.ascontiguousarray(parts.positions[:, axis]) for axis in (0, 1))
     low = np.stack([np.minimum.reduceat(axis, starts) for axis in (x, y)], axis=1)
     high = np.stack([np.maximum.reduceat(axis, starts) for axis in (x, y)], axis=1)
-    x -= np.repeat(x[starts], parts.lengths)
-    x[1:-1] *= y[2:] - y[:-2]
-    area = np.add.reduceat(x, starts)
-    return low, high, area, _ROUNDING * (parts.lengths + 8) * (high - low).prod(axis=1)
+    terms = np.empty_like(x)
+    np.subtract(y[2:], y[:-2], out=terms[1:-1])
+    terms[starts] = y[starts + 1] - y[ends - 1]
+    terms[ends] = 0
+    terms *= x
+    area = np.add.reduceat(terms, starts)
+    farthest = np.maximum(abs(low[:, 0]), abs(high[:, 0]))
+    height = (high - low)[:, 1]
+    return low, high, area, _ROUNDING * (parts.lengths + 8) * farthest * height
 
 
 def star_shaped(rings: Rings) -> Mask:

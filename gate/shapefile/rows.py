@@ -175,8 +175,9 @@ class Rows:
                 batch = batch.filter(pa.array(stays))
             batch = batch.set_column(last, self._schema.field(last), column)
         self.loaded += batch.num_rows
-        let_go(self._structure.files.shp)
-        let_go(self._structure.files.dbf)
+        files = self._structure.files
+        for content in (files.shp, files.shx, files.dbf):
+            let_go(content)
         return batch
 
     def _begin(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:

@@ -76,15 +76,12 @@ class Validation:
         present = column.is_valid().to_numpy(zero_copy_only=False)
         doubtful = np.flatnonzero(present & ~_surely_valid(present, taken))
         geometries = _built(column, taken, doubtful)
-        invalid = ~shapely.is_valid(geometries)
-        places, reasons = doubtful[invalid], tuple(map(_reason, geometries[invalid]))
-        verdict = Verdict(int(present.sum()), places, reasons)
-        if self._policy is not Validity.REPAIR or not len(places):
-            return verdict
-        # With their heights, which the check does without.
-        chosen = _from_wkb(column.take(pa.array(places)))
-        repairs = tuple(map(repaired, chosen))
-        return Verdict(verdict.checked, places, reasons, repairs)
+        places = doubtful[~shapely.is_valid(geometries)]
+        # As they are written: wound, and with their heights, which the check does without.
+        invalid = _from_wkb(column.take(pa.array(places)))
+        reasons = tuple(map(_reason, invalid))
+        repairs = tuple(map(repaired, invalid)) if self._policy is Validity.REPAIR else ()
+        return Verdict(int(present.sum()), places, reasons, repairs)
 
     def settle(
         self, column: pa.BinaryArray, numbers: Integers, verdict: Verdict

@@ -28,7 +28,7 @@ LINEAGE_KEY = "shapefile_gate"
 GEOMETRY = "geometry"
 
 ROW_GROUP_ROWS = 1 << 16
-ROW_GROUP_BYTES = 24 << 20
+ROW_GROUP_BYTES = 16 << 20
 _ZSTD_LEVEL = 3
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _BOX = pa.struct([pa.field(corner, pa.float32()) for corner in _CORNERS])
