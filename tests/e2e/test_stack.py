@@ -101,7 +101,7 @@ class TestUp:
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         assert running(pids) == set()
         exported = [line for line in said if line.startswith("  export ")]
-        assert len(exported) == 6
+        assert len(exported) == 7
 
     def test_a_signal_during_the_start_ends_it_too(self, tmp_path: Path) -> None:
         """Ctrl-C while the emulators start leaves nothing, and nothing starts later."""
