@@ -86,7 +86,7 @@ def _parameter_problems(pairs: list[tuple[str, str]]) -> Iterator[str]:
             if text not in FORMATS:
                 yield f"format {text!r} is unknown, there is {', '.join(FORMATS)}"
         elif name == "keep":
-            if not (text.isascii() and text.isdigit() and int(text) <= MAX_KEEP):
+            if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= MAX_KEEP):
                 yield f"keep {text!r} is no number from 0 to {MAX_KEEP}"
         else:
             yield f"parameter {name} is unknown, there are format and keep"

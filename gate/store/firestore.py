@@ -31,6 +31,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from google.api_core import exceptions as api
+from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import firestore
 
 from gate.errors import ConfigurationError, StoreBusyError, StoreQuotaError
@@ -80,8 +81,18 @@ _REFUSED = (api.PermissionDenied, api.Unauthenticated, api.NotFound, api.FailedP
 
 
 def connect(database: str) -> firestore.Client:
-    """Return a client for one database of the surrounding project."""
-    return firestore.Client(database=database)
+    """Return a client for one database of the surrounding project.
+
+    Raises `ConfigurationError` where there are no credentials, or no project.
+    """
+    try:
+        return firestore.Client(database=database)
+    except (DefaultCredentialsError, OSError) as error:
+        raise ConfigurationError(
+            f"there is no way to Firestore ({error})",
+            where="FIRESTORE_DATABASE",
+            cure="give the function a service account, or set GOOGLE_CLOUD_PROJECT and log in",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

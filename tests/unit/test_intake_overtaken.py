@@ -10,9 +10,11 @@ import pytest
 
 from gate import settings
 from gate.events import ObjectFinalized
+from gate.identity import Pin
 from gate.intake import Intake, Outcome, Receipt
+from gate.job import Job
 from gate.store.memory import MemoryStore
-from gate.store.port import Claim, Recorded
+from gate.store.port import Claim, Recorded, StoredJob
 
 SETTINGS = settings.load({"SINK": "gs://datasets/layers"})
 WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
@@ -106,3 +108,26 @@ def test_an_event_that_nothing_overtook_dispatches(scene: Scene) -> None:
     """Design 4: the last event to be recorded reads the whole bundle and dispatches it."""
     scene.deliver(WHOLE[1])
     assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
+
+
+class NotedDispatch(MemoryStore):
+    """A store that remembers what a dispatch said was found in the bucket."""
+
+    def __init__(self) -> None:
+        super().__init__(SETTINGS.retention, lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        self.found: list[tuple[Pin, ...]] = []
+
+    def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
+        """Note what was found, and dispatch."""
+        self.found.append(found)
+        return super().dispatch(job, found)
+
+
+def test_a_listing_adds_only_what_no_event_has_told() -> None:
+    """Design 4: sidecars that the manifest knows are not written a second time."""
+    store, tokens = NotedDispatch(), count()
+    listed = (Pin("in/roads.prj", 1), Pin("in/roads.cpg", 1))
+    intake = Intake(store, SETTINGS, lambda _: listed, lambda: f"token-{next(tokens)}")
+    for name in ("in/roads.prj", *WHOLE):
+        intake(ObjectFinalized("uploads", name, 1, "event"))
+    assert store.found == [(Pin("in/roads.cpg", 1),)]

@@ -106,7 +106,7 @@ CLIENTS = {
         "gate.pubsub",
         "gate.store.firestore",
     ),
-    "google.auth": ("gate.cloud_storage", "gate.pubsub"),
+    "google.auth": ("gate.cloud_storage", "gate.pubsub", "gate.store.firestore"),
     "google.cloud.firestore": ("gate.store.firestore", "gate.wiring"),
     "google.cloud.pubsub_v1": ("gate.pubsub",),
     "google.cloud.storage": ("gate.cloud_storage", "gate.wiring"),

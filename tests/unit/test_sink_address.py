@@ -49,6 +49,7 @@ def test_an_address_is_read(uri: str, address: SinkAddress) -> None:
         ("gs://datasets?format=shapefile", "format 'shapefile' is unknown, there is geoparquet"),
         ("gs://datasets?format=", "format '' is unknown"),
         ("gs://datasets?keep=-1", "keep '-1' is no number from 0 to 100"),
+        (f"gs://datasets?keep={'9' * 5000}", "is no number from 0 to 100"),
         ("gs://datasets?keep=101", "keep '101' is no number from 0 to 100"),
         ("gs://datasets?keep=", "keep '' is no number"),
         ("gs://datasets?keep=²", "keep '²' is no number"),
