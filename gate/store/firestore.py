@@ -131,7 +131,7 @@ class FirestoreStore:
         self._jitter = jitter
 
     def record(self, claim: Claim) -> Recorded:
-        """See `Store.record`. Three calls, whether the claim is new or not."""
+        """See `Store.record`. Two calls, whether the claim is new or not."""
         bundle = claim.component.bundle
         claim_ref = self._claims.document(claim.id)
         manifest_ref = self._manifests.document(bundle_id(bundle))
@@ -178,7 +178,7 @@ class FirestoreStore:
         )
 
     def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
-        """See `Store.dispatch`. Two calls, one more if the job exists."""
+        """See `Store.dispatch`. One call, one more if the job exists."""
         bundle = job.revision.bundle
         merge: dict[str, Any] = {
             **bundle_fields(bundle),
