@@ -52,8 +52,8 @@ REJECTS = (
     ),
     Reason(
         "no_geometry",
-        "GEOS makes no geometry of the positions, so they cannot be transformed.",
-        "correct the shape: a ring begins at NaN",
+        "No reader makes a geometry of the positions.",
+        "correct the shape: a ring has no x and y that are numbers",
     ),
 )
 

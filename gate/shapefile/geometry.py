@@ -31,7 +31,7 @@ from gate.shapefile.records import (
 )
 from gate.shapefile.report import GeometryFacts
 from gate.shapefile.rules import Oddity, RowRules, oddity
-from gate.shapefile.wkb import Encoder
+from gate.shapefile.wkb import Encoder, UnclosableError
 
 
 class Decoded(Protocol):
@@ -173,7 +173,12 @@ class Geometries:
             if odd and not self._rules.admits(odd, row + 1, NAMES[kind]):
                 kept[index] = False
                 continue
-            encoded.append(self._wkb(row, kind, points, geometry, odd))
+            try:
+                encoded.append(self._wkb(row, kind, points, geometry, odd))
+            except UnclosableError:
+                kept[index] = False
+                text = f"{NAMES[kind]} with a ring of NaN"
+                self._findings.reject("no_geometry", row + 1, text)
         self._encoder.settle()
         return encoded, kept
 
@@ -215,7 +220,6 @@ class Geometries:
     ) -> bytes | None:
         self._null += odd is Oddity.NULL
         self._empty += odd is Oddity.EMPTY
-        self._not_finite += odd is Oddity.NAN
         if kind == NULL:
             return None
         if geometry is None or points == 0:
@@ -223,6 +227,7 @@ class Geometries:
         wkb, arrived = self._encoder.encode(geometry.type, geometry.coordinates)
         if arrived != points and kind != MULTIPATCH:
             raise self._contradiction(row, f"{arrived} of its {points} positions were read")
+        self._not_finite += odd is Oddity.NAN
         return wkb
 
     def _contradiction(self, row: int, what: str) -> CorruptError:

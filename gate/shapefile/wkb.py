@@ -3,7 +3,7 @@
 ISO flavour: a type with Z is the plain type + 1000. Shells come out
 counter-clockwise, holes clockwise. No position is dropped: an open ring is
 closed, a ring or line with too few positions repeats its last one until readers
-accept it; each is counted.
+accept it; each is counted. A ring begins where its numbers do.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ RING_POSITIONS = 4
 LINE_POSITIONS = 2
 
 
+class UnclosableError(Exception):
+    """A ring has no position of numbers, so no WKB of it can be read."""
+
+
 @dataclass(slots=True)
 class Encoder:
     """Encodes the geometries of one layer and remembers what they were.
@@ -60,7 +64,8 @@ class Encoder:
     def encode(self, kind: str, coordinates: Any) -> tuple[bytes, int]:
         """Return the WKB and how many positions came in.
 
-        Raises `ValueError` for a kind that no single shapefile record makes.
+        Raises `ValueError` for a kind that no single shapefile record makes,
+        `UnclosableError` for a ring without any numbers.
         """
         if kind == "Point":
             return self._point(coordinates), 1
@@ -70,6 +75,8 @@ class Encoder:
         part = _PARTS.get(kind, kind)
         parts = [_lists(part, each) for each in (coordinates if several else [coordinates])]
         lists = [each for lists in parts for each in lists]
+        if part == "Polygon" and any(map(_is_unclosable, lists)):
+            raise UnclosableError
         has_z = any(each.shape[1] == 3 for each in lists)
         self._pending += lists
         encoded = [self._part(part, each, has_z) for each in parts]
@@ -140,7 +147,9 @@ class Encoder:
 
     def _ring(self, ring: Positions, *, shell: bool) -> Positions:
         x, y = ring[0, :2].tolist()
-        if [x, y] != ring[-1, :2].tolist() and x == x and y == y:
+        if x != x or y != y:
+            ring = self._begun_at_a_number(ring)
+        elif [x, y] != ring[-1, :2].tolist():
             self.closed += 1
             ring = np.concatenate((ring, ring[:1]))
         ring = self._padded(ring, RING_POSITIONS)
@@ -148,6 +157,20 @@ class Encoder:
         self.rewound += shell and area > 0
         wrong = area < 0 if shell else area > 0
         return ring[::-1] if wrong else ring
+
+    def _begun_at_a_number(self, ring: Positions) -> Positions:
+        """Return a ring that begins at NaN turned until it does not, and closed.
+
+        NaN is unlike itself, so readers would take the ring for an open one and
+        refuse the whole file.
+        """
+        numbers = np.flatnonzero(~np.isnan(ring[:, :2]).any(axis=1))
+        if np.array_equal(ring[0], ring[-1], equal_nan=True):
+            ring = ring[:-1]
+        else:
+            self.closed += 1
+        turned = np.roll(ring, -int(numbers[0]), axis=0)
+        return np.concatenate((turned, turned[:1]))
 
     def _padded(self, positions: Positions, least: int) -> Positions:
         missing = least - len(positions)
@@ -166,6 +189,12 @@ def _lists(part: str, coordinates: Any) -> list[Positions]:
 
 def _positions(coordinates: Sequence[Sequence[float]]) -> Positions:
     return np.array(coordinates, dtype="<f8")
+
+
+def _is_unclosable(ring: Positions) -> bool:
+    """Tell whether no position of a ring has an x and a y that are numbers."""
+    x, y = ring[0, :2].tolist()
+    return (x != x or y != y) and bool(np.isnan(ring[:, :2]).any(axis=1).all())
 
 
 def _code(kind: str, has_z: bool) -> int:

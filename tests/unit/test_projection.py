@@ -130,12 +130,14 @@ def test_a_line_with_a_position_at_nan_passes(tmp_path: Path) -> None:
     assert all(map(math.isfinite, reading.report.geometry.bounds))
 
 
-def test_a_ring_that_begins_nowhere_is_rejected(tmp_path: Path) -> None:
-    """Case 13: a polygon whose first position is NaN cannot be transformed; its row is told."""
-    ring = ((math.nan, 0), (500000, 5500001), (500001, 5500001), (math.nan, 0))
-    shapes = [polygon(square(500000, 5500000)), polygon(ring)]
+def test_a_ring_that_is_nowhere_is_rejected_and_one_that_begins_so_is_not(tmp_path: Path) -> None:
+    """Case 13: a polygon of NaN alone cannot be transformed, its row is told; others can."""
+    begun = ((math.nan, 0), (500000, 5500001), (500001, 5500001), (math.nan, 0))
+    nowhere = ((math.nan, 0),) * 4
+    shapes = [polygon(square(500000, 5500000)), polygon(nowhere), polygon(begun)]
     reading = read(layer(shapes, prj=UTM32), tmp_path, target_crs="EPSG:4326")
-    assert reading.report.rows.loaded == 1
+    assert reading.column("ID") == [1, 3]
+    assert len(reading.geometries) == 2
     (problem,) = reading.report.rejects
     assert (problem.reason, [each.row for each in problem.examples]) == ("no_geometry", [2])
 

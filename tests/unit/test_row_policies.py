@@ -11,7 +11,7 @@ import pytest
 import shapely
 
 from gate.errors import RowsRejectedError
-from gate.policies import DEFAULTS, Reader, RowPolicy
+from gate.policies import DEFAULTS, Reader, RowPolicy, Validity
 from gate.shapefile.reader import open_layer
 from tests.reading import read, read_options
 from tests.shapefiles import (
@@ -192,3 +192,79 @@ def test_case_13_a_layer_of_nulls_only_is_loaded(kind: int, tmp_path: Path) -> N
     reading = read(layer([null(), null()], kind=kind), tmp_path)
     assert counts(reading) == (2, 2, 0)
     assert list(shapely.is_missing(reading.geometries)) == [True, True]
+
+
+def spoilt(positions: Any, value: float, axis: int, at: int) -> Any:
+    """Return positions of which one, and its like at the end of a ring, has `value` in one axis."""
+    ends = positions[at] == positions[-1]
+    found = [list(position) for position in positions]
+    found[at][axis] = value
+    if ends:
+        found[-1][axis] = value
+    return tuple(map(tuple, found))
+
+
+@pytest.mark.parametrize("reader", Reader)
+@pytest.mark.parametrize("validity", Validity)
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_whatever_is_not_finite_the_file_can_be_read(
+    value: float, axis: int, validity: Validity, reader: Reader, tmp_path: Path
+) -> None:
+    """Case 13: GEOS takes every geometry of a layer, wherever a NaN or an infinity stands."""
+    shell, hole = square(0, 0, 4, 3), tuple(reversed(square(1, 1, 1, 3)))
+    open_ring = tuple((*position[:2], index) for index, position in enumerate(shell))
+    sound = (
+        polygon(shell, kind=POLYGON + Z),
+        line(shell, kind=LINE + Z),
+        multipoint(*shell, kind=MULTIPOINT + Z),
+        point(1, 2, 3, kind=POINT + Z),
+    )
+    makers: list[Any] = [
+        lambda at: polygon(spoilt(shell, value, axis, at), kind=POLYGON + Z),
+        lambda at: polygon(spoilt(open_ring, value, axis, at), kind=POLYGON + Z),
+        lambda at: polygon(shell, spoilt(hole, value, axis, at), kind=POLYGON + Z),
+        lambda at: polygon(shell, spoilt(square(9, 9, 1, 3), value, axis, at), kind=POLYGON + Z),
+        lambda at: line(spoilt(shell, value, axis, at), kind=LINE + Z),
+        lambda at: multipoint(*spoilt(shell, value, axis, at), kind=MULTIPOINT + Z),
+        lambda at: point(*spoilt(shell, value, axis, at)[at], kind=POINT + Z),
+    ]
+    for make in makers:
+        shapes = [make(0), make(1), make(4)]
+        shapes.append(next(each for each in sound if each.kind == shapes[0].kind))
+        reading = read(layer(shapes), tmp_path, reader=reader, validity=validity)
+        rows = reading.report.rows
+        assert rows.loaded == 4 or validity is Validity.REPAIR
+        assert rows.loaded + rows.rejected == 4
+        assert len(reading.geometries) == rows.loaded
+
+
+@pytest.mark.parametrize("reader", Reader)
+def test_a_ring_that_begins_at_nan_is_turned_and_loses_nothing(
+    reader: Reader, tmp_path: Path
+) -> None:
+    """Case 13: the ring begins at its first position of numbers, all positions are there."""
+    rings = (((NAN, 0), (0, 4), (4, 4), (4, 0), (NAN, 0)), ((0, NAN), (0, 4), (4, 4), (4, 0)))
+    reading = read(layer([polygon(ring) for ring in rings]), tmp_path, reader=reader)
+    found = [shapely.get_coordinates(geometry).tolist() for geometry in reading.geometries]
+    for ring, positions in zip(rings, found, strict=True):
+        assert {str(position) for position in map(list, positions)} == {
+            str([float(x), float(y)]) for x, y in ring
+        }
+        assert len(positions) == 5
+        assert positions[0] == positions[-1]
+    facts = reading.report.geometry
+    assert (facts.not_finite, facts.closed) == (2, 1)
+
+
+@pytest.mark.parametrize("reader", Reader)
+def test_a_ring_of_nan_alone_costs_its_row_and_no_other(reader: Reader, tmp_path: Path) -> None:
+    """Case 13: what no reader could open is rejected with its number, and leaves no trace."""
+    nothing = ((NAN, NAN), (NAN, 1), (0, NAN), (NAN, NAN))
+    shapes = [polygon(square(0, 0)), polygon(nothing), polygon(square(50, 50), nothing)]
+    reading = read(layer(shapes), tmp_path, reader=reader)
+    assert reading.column("ID") == [1]
+    (problem,) = reading.report.rejects
+    assert (problem.reason, problem.count) == ("no_geometry", 2)
+    facts = reading.report.geometry
+    assert (facts.not_finite, facts.bounds) == (0, (0, 0, 1, 1))

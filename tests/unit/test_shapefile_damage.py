@@ -244,6 +244,14 @@ def test_a_wrong_extent_alone_refuses_no_record(kind: int, count: int, tmp_path:
     assert len(found.geometries[0].geoms) == count
 
 
+def test_a_wrong_extent_makes_no_empty_record_of_a_position(tmp_path: Path) -> None:
+    """A MultiPointM of one position is as long as an empty one with a range of M; it is read."""
+    bundle = patched(layer([multipoint((5, 5))]), ".shp", (32, "<i"), MULTIPOINT + M)
+    bundle = patched(bundle, ".shx", (32, "<i"), MULTIPOINT + M)
+    bundle = patched(bundle, ".shp", (108, "<i4d"), MULTIPOINT + M, 0, 0, 0, 0)
+    assert read(bundle, tmp_path).wkt == ["MULTIPOINT ((5 5))"]
+
+
 def test_measures_are_looked_for_in_their_own_record_only(tmp_path: Path) -> None:
     """A record with Z and no M has no measures, though bytes of the next record follow it."""
     shape = multipoint((0, 0, 1), (1, 1, 2), kind=MULTIPOINT + Z)

@@ -123,7 +123,8 @@ def test_every_geometry_is_the_one_that_fiona_gives(
     """Any layer of one type: the same bytes of WKB and the same facts, in batches of any size."""
     kind = next(shape.kind for shape in some if shape.kind)
     gone = [row for row in deleted if row < len(some) - 1]
-    agree(layer(some, kind=kind, deleted=gone), batch_bytes=batch_bytes)
+    # Of polygons of NaN all may be rejected, and that is an error; a null shape stays.
+    agree(layer([*some, null()], kind=kind, deleted=gone), batch_bytes=batch_bytes)
 
 
 MAKERS: tuple[Callable[[], Bundle], ...] = (
