@@ -74,8 +74,18 @@ _ALIASES = {
 # come out, the writer meant the Windows superset of the ISO page.
 _WINDOWS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "ascii": "cp1252", "tis-620": "cp874"}
 
-# Encodings in which the bytes of ASCII mean ASCII: the others have no place in a .dbf.
-_PROBE = bytes(range(0x20, 0x7F))
+# Encodings of text in which the bytes of ASCII mean ASCII: others have no place in a .dbf.
+# Python calls much else an encoding: escapes, names of hosts, what the machine prefers.
+_KNOWN = frozenset(
+    {"utf-8", "utf-8-sig", "ascii", "tis-620", "koi8-r", "koi8-t", "koi8-u", "kz1048", "ptcp154"}
+    | {f"iso8859-{page}" for page in (*range(1, 12), 13, 14, 15, 16)}
+    | {f"cp{page}" for page in (437, 720, 737, 775, 850, 852, *range(855, 859), *range(860, 864))}
+    | {f"cp{page}" for page in (865, 866, 869, 874, 932, 949, 950, 1006, 1125, *range(1250, 1259))}
+    | {"gb18030", "gb2312", "gbk", "big5", "big5hkscs", "euc_jp", "euc_kr", "shift_jis", "johab"}
+    | {"euc_jis_2004", "euc_jisx0213", "iso2022_jp", "iso2022_kr", "hp-roman8"}
+    | {f"mac-{script}" for script in ("arabic", "croatian", "cyrillic", "farsi", "greek")}
+    | {f"mac-{script}" for script in ("iceland", "latin2", "roman", "romanian", "turkish")}
+)
 
 
 class Source(Enum):
@@ -167,12 +177,10 @@ def spelled(text: str) -> str | None:
 def _known(name: str) -> str | None:
     name = _ALIASES.get(name, name)
     try:
-        found = codecs.lookup(name)
-        if _PROBE.decode(found.name) != _PROBE.decode("ascii"):
-            return None
-    except (LookupError, ValueError, UnicodeError):
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
         return None
-    return _WINDOWS.get(found.name, found.name)
+    return _WINDOWS.get(found, found) if found in _KNOWN else None
 
 
 def _plain(cpg: bytes) -> str:

@@ -116,6 +116,56 @@ def test_case_1_no_encoding_lets_a_control_character_through(encoding: str, tmp_
     assert not [value for value in (*found, *reading.table.schema.names) if C1.search(value)]
 
 
+# What Python calls encodings and is none of text, or changes what ASCII means.
+ODD = (
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "charmap",
+    "undefined",
+    "palmos",
+    "mbcs",
+    "oem_codec",
+    "base64",
+    "hex",
+    "bz2",
+    "zlib",
+    "uu",
+    "quopri",
+    "rot13",
+    "utf-7",
+    "utf-16",
+    "utf-16-le",
+    "utf-32",
+    "hz",
+    "cp037",
+    "cp500",
+    "cp864",
+    "iso2022_jp_2004",
+)
+
+
+@pytest.mark.parametrize("codec", ODD)
+@pytest.mark.parametrize("extension", [".cpg", ".cst"])
+def test_case_3_what_is_no_encoding_of_text_is_never_used(
+    codec: str, extension: str, tmp_path: Path
+) -> None:
+    """Case 3: a codec of Python that no table is written in is unknown to files and to persons."""
+    bundle = {**column(TEXT, "Größe", cpg=None), extension: codec.encode()}
+    reading = read(bundle, tmp_path)
+    assert texts(reading) == (["Größe"], "utf-8", "detected")
+    assert reading.notices == {f"unknown_{extension[1:]}": 1}
+    with pytest.raises(UnknownOverrideError):
+        read(bundle, tmp_path, encoding=codec)
+
+
+@pytest.mark.parametrize("encoding", sorted(set(LANGUAGE.values())))
+def test_every_encoding_of_a_language_byte_may_be_stated_too(encoding: str) -> None:
+    """Case 1: files, persons and the language byte mean the same encodings of text."""
+    assert spelled(encoding) in {encoding.replace("mac_", "mac-"), "gb18030"}
+
+
 @pytest.mark.parametrize(
     ("text", "codec"),
     [
