@@ -41,7 +41,14 @@ from gate.layers import summary_of as summary_of_layers
 from gate.manifest import PublishedRevision
 from gate.overrides import Overrides, stated
 from gate.ownership import Ownership, Stop, Stopped
-from gate.publishing import Publisher, Unread, fields, report_facts
+from gate.publishing import (
+    Publisher,
+    Unread,
+    as_uploaded,
+    fields,
+    report_facts,
+    values_changed,
+)
 from gate.settings import Settings
 from gate.shapefile.port import OpenLayer, Unpack
 from gate.sinks.port import Outdated, Published, Sink
@@ -107,6 +114,7 @@ class Ingest:
             severity="INFO" if ending.state in (State.DONE, State.SUPERSEDED) else "ERROR",
             decision=ending.state.value if ending.state else Stop.FENCED_OUT.value,
             detail=ending.detail,
+            values=own.job.summary.get("values") or None,
             seconds=round(self.monotonic() - started, 3),
             **fields(own.job),
         )
@@ -168,8 +176,11 @@ class Ingest:
         publish = self._archive if own.job.revision.bundle.archive else self._bundle
         try:
             return publish(own, fetched, stated(fetched.said), folder)
+        except BundleError as error:
+            raise as_uploaded(error, own.job.revision) from error
         except HeldError as error:
             known = {SAID: fetched.said}
+            error = as_uploaded(error, own.job.revision)
             return self._end(own, job.held(own.job, error, now=own.now, summary=known))
 
     def _still_held(self, own: Ownership) -> Ending:
@@ -333,6 +344,7 @@ def summary_of(report: Mapping[str, Any], published: Published) -> dict[str, Any
     kept = ("rows", "geometry", "encoding", "crs", "versions")
     return {
         **{key: report[key] for key in kept if key in report},
+        "values": values_changed([report]),
         "location": published.location,
         "loaded": published.rows,
     }

@@ -29,7 +29,7 @@ from gate.job import bounded
 from gate.names import Bundle, fold
 from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
-from gate.publishing import Publisher, Unread, fields
+from gate.publishing import Publisher, Unread, as_uploaded, fields, values_changed
 from gate.shapefile.port import ArchivedLayer, Contents, Notice
 from gate.sinks.port import Outdated, Published
 
@@ -118,7 +118,7 @@ class Layers:
         except (TransientError, ConfigurationError, PermissionDeniedError, Stopped):
             raise
         except (BundleError, HeldError) as error:
-            return LayerResult(layer, error=error)
+            return LayerResult(layer, error=as_uploaded(error, own.job.revision, layer))
         except Exception as error:  # noqa: BLE001  the other layers are worth an attempt
             log.crash("layer crashed", error, layer=layer.name, **fields(own.job))
             where = f"{self.name}/{layer.name}"
@@ -181,6 +181,7 @@ def summary_of(results: Sequence[LayerResult], location: str) -> dict[str, Any]:
     """Return the bounded form that a job carries: counts, and the first layers of each kind."""
     return {
         "layers": counts(results),
+        "values": values_changed(result.report for result in results),
         "failed_layers": _first(result for result in results if result.error),
         "done_layers": _first(result for result in results if result.published),
         "index": location,

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gate import log
+from gate.errors import GateError
 from gate.fetching import Fetched
+from gate.identity import Revision
 from gate.job import Job
 from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
-from gate.shapefile.port import METADATA_EXTENSION, Layer, OpenLayer
+from gate.shapefile.port import METADATA_EXTENSION, ArchivedLayer, Layer, OpenLayer
 from gate.sinks.port import Outdated, Publication, Published, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+E = TypeVar("E", bound=GateError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,36 @@ def report_facts(running: Job, fetched: Fetched, product: str) -> dict[str, Any]
     if fetched.oversize:
         facts["metadata"] = {"stored": False, "bytes": fetched.oversize.size_bytes}
     return facts
+
+
+def as_uploaded(error: E, revision: Revision, layer: ArchivedLayer | None = None) -> E:
+    """Return the error with the name of what exists, for readers call a bundle by its basename.
+
+    That is folded; the objects, and the files in an archive, are spelled as
+    they were uploaded.
+    """
+    where, bundle = error.where, revision.bundle
+    for extension, pin in revision.pins:
+        folded = bundle.basename if bundle.archive else f"{bundle.basename}{extension}"
+        if where == folded:
+            where = pin.name
+        elif bundle.archive and where.startswith(f"{folded}/"):
+            inside = where.removeprefix(f"{folded}/")
+            if layer and inside.startswith(layer.name):
+                inside = f"{layer.spelled}{inside.removeprefix(layer.name)}"
+            where = f"{pin.name}/{inside}"
+        if where != error.where:
+            return type(error)(error.what, where=where, cure=error.todo)
+    return error
+
+
+def values_changed(reports: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many cells became null or were altered, by reason, in some reports together."""
+    counts: dict[str, int] = {}
+    for report in reports:
+        for problem in report.get("values", ()):
+            counts[problem["reason"]] = counts.get(problem["reason"], 0) + problem["count"]
+    return counts
 
 
 def fields(running: Job) -> dict[str, Any]:
