@@ -28,7 +28,7 @@ def as_json(inspected: Sequence[Inspected]) -> str:
             for each in inspected
         ],
     }
-    return json.dumps(content, ensure_ascii=False, indent=2)
+    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def as_text(inspected: Sequence[Inspected]) -> str:

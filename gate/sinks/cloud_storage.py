@@ -11,7 +11,6 @@ first makes the other compare again.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gate import crc32c
+from gate import crc32c, log
 from gate.cloud_storage import ABSENT, CloudStorage
 from gate.errors import ChecksumError, GateError, StorageBusyError
 from gate.identity import Pin, Revision, bundle_id
@@ -29,8 +28,6 @@ from gate.sinks.address import SinkAddress
 from gate.sinks.layout import Attempt
 from gate.sinks.pointer import Pointer
 from gate.sinks.port import Outdated, Publication, Published, Table
-
-logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _NDJSON = "application/x-ndjson"
@@ -161,7 +158,9 @@ class CloudStorageSink:
         )
         reported = workdir / "report.json"
         content = {**report(), "publication": json.loads(mine.as_json())}
-        reported.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
+        reported.write_text(
+            json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False), encoding="utf-8"
+        )
         upload.send(attempt.dataset, dataset, geoparquet.MEDIA_TYPE)
         upload.send(attempt.report, reported, _JSON)
         if mine.metadata:
@@ -222,7 +221,8 @@ class CloudStorageSink:
             for name in layout.removable(found, attempt, standing.previous):
                 place.remove(found[name])
         except GateError as error:
-            logger.warning("clean-up failed", extra={"folder": place.folder, "detail": str(error)})
+            folder = place.folder
+            log.write("clean-up failed", severity="WARNING", folder=folder, detail=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +291,8 @@ class _Upload:
                 if stored:
                     self.place.remove(stored.pin)
         except GateError as error:
-            logger.warning(
-                "discard failed", extra={"folder": self.place.folder, "detail": str(error)}
-            )
+            folder = self.place.folder
+            log.write("discard failed", severity="WARNING", folder=folder, detail=str(error))
 
 
 def _lineage(publication: Publication) -> dict[str, Any]:

@@ -61,8 +61,10 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
         _write_groups(writer, _row_groups(table, schema, summary))
         writer.add_key_value_metadata(
             {
-                "geo": json.dumps(summary.geo(table.geo_crs, covering)),
-                LINEAGE_KEY: json.dumps(_lineage(table.schema, lineage), ensure_ascii=False),
+                "geo": json.dumps(summary.geo(table.geo_crs, covering), allow_nan=False),
+                LINEAGE_KEY: json.dumps(
+                    _lineage(table.schema, lineage), ensure_ascii=False, allow_nan=False
+                ),
             }
         )
     stored = int(pq.read_metadata(path).num_rows)

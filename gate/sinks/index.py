@@ -59,7 +59,7 @@ def content_of(publication: Publication, index: Mapping[str, Any]) -> bytes:
         "fence": publication.fence,
         **index,
     }
-    return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
 
 
 def parse(content: bytes, where: str) -> Index:

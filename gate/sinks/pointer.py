@@ -50,7 +50,7 @@ class Pointer:
     def as_json(self) -> bytes:
         """Return the pointer as it is stored."""
         content = {"format_version": FORMAT_VERSION, **asdict(self), "order": str(self.order)}
-        return json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n"
+        return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n"
 
     def verdict(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
         """Tell what this pointer means for a publication of `layer` at `revision`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -183,18 +182,20 @@ def test_nothing_newer_or_foreign_is_removed(cloud_sink_bench: CloudSinkBench) -
 
 
 def test_a_clean_up_that_fails_is_logged_only(
-    cloud_sink_bench: CloudSinkBench, caplog: pytest.LogCaptureFixture
+    cloud_sink_bench: CloudSinkBench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A publication stands though what it superseded cannot be removed."""
     cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
     cloud_sink_bench.publish(OLD, points(1))
     cloud_sink_bench.network.on("DELETE", "", answer(403))
 
-    with caplog.at_level(logging.WARNING):
-        outcome = cloud_sink_bench.publish(NEW, points(2))
+    outcome = cloud_sink_bench.publish(NEW, points(2))
 
     assert isinstance(outcome, Published)
-    assert [record.message for record in caplog.records] == ["clean-up failed"]
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["severity"], line["message"]) == ("WARNING", "clean-up failed")
+    assert line["folder"]
+    assert line["detail"]
     assert cloud_sink_bench.pointer(OLD.bundle)["revision_id"] == NEW.id  # type: ignore[index]
     cloud_sink_bench.publish(NEWEST, points(1))
     assert cloud_sink_bench.objects(".parquet") == [dataset(NEWEST, 1, 3)]
@@ -225,15 +226,30 @@ def test_a_failed_second_upload_removes_the_first(cloud_sink_bench: CloudSinkBen
 
 
 def test_what_cannot_be_removed_does_not_hide_the_error(
-    cloud_sink_bench: CloudSinkBench, caplog: pytest.LogCaptureFixture
+    cloud_sink_bench: CloudSinkBench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error of the publication passes through though the removal fails too."""
     cloud_sink_bench.network.on("POST", "report.json", answer(403))
     cloud_sink_bench.network.on("DELETE", "", answer(503))
 
-    with pytest.raises(PermissionDeniedError), caplog.at_level(logging.WARNING):
+    with pytest.raises(PermissionDeniedError):
         cloud_sink_bench.publish(OLD, points(1))
-    assert [record.message for record in caplog.records] == ["discard failed"]
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["severity"], line["message"]) == ("WARNING", "discard failed")
+    assert line["folder"]
+    assert line["detail"]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_no_report_is_stored_that_is_not_json(
+    cloud_sink_bench: CloudSinkBench, number: float
+) -> None:
+    """Readers of JSON refuse NaN and Infinity, so a report with one is never published."""
+    with pytest.raises(ValueError, match="JSON"):
+        cloud_sink_bench.sink.publish(
+            publication(OLD), points(1), lambda: {"number": number}, lambda: True
+        )
+    assert cloud_sink_bench.objects() == []
 
 
 def test_an_overtaken_attempt_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
