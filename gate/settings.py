@@ -116,7 +116,8 @@ VARIABLES = (
         "The largest bundle that is downloaded. Counted are the bytes of what is read of it, as"
         " they are stored: `.shp`, `.shx`, `.dbf`, `.prj`, `.cpg`, `.cst`, a `.shp.xml` of up to"
         " 1 MiB, or the `.zip` or `.shz` itself. Other sidecars are not downloaded. The temporary"
-        " folder of a function is memory.",
+        " folder of a function is memory. Reading takes memory beside it: about 25 times the"
+        " largest record, of which none may have more than 32 MiB (2 million positions).",
     ),
     Variable(
         "MAX_UNPACKED_BYTES",

@@ -59,7 +59,7 @@ def check(files: Files, findings: Findings) -> Structure:
 
     What is odd but harmless becomes a notice in `findings`. Raises
     `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
-    `CorruptError`, `UnsupportedError` or `TornBundleError`.
+    `CorruptError`, `UnsupportedError`, `TooLargeError` or `TornBundleError`.
     """
     kind, declared = geometry_header(files.shp, files.where(".shp"))
     index_kind, index_bytes = geometry_header(files.shx, files.where(".shx"))

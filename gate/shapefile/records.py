@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gate import gather
-from gate.errors import CorruptError, EmptyComponentError, NotAShapefileError, TruncatedError
+from gate.errors import (
+    CorruptError,
+    EmptyComponentError,
+    NotAShapefileError,
+    TooLargeError,
+    TruncatedError,
+)
 from gate.gather import Floats, Integers, Mask
 from gate.shapefile.files import Bytes, let_go
 
@@ -25,6 +31,9 @@ FILE_CODE = (9994).to_bytes(4, "big")
 HEADER_BYTES = 100
 BLOCK_ROWS = 1 << 16
 BLOCK_BYTES = 16 << 20
+# A record is decoded in one piece, and several are under way at a time. Layers of
+# records of this size were measured to take 0.8 GiB, about 25 times the size of one.
+RECORD_LIMIT_BYTES = 32 << 20
 NO_MEASURE = -1e38  # any M below means "none"
 
 NULL = 0
@@ -116,7 +125,8 @@ class Records:
         """Prove that every record lies inside the .shp, alone and at its stated length.
 
         Return the number of bytes that belong to no record. Raises
-        `TruncatedError` or `CorruptError`.
+        `TruncatedError`, `CorruptError`, or `TooLargeError` for a record of
+        more than `RECORD_LIMIT_BYTES`.
         """
         declared = int(self.shp[24:28].view(">i4")[0]) * 2
         used, end, ordered = HEADER_BYTES, HEADER_BYTES, True
@@ -134,6 +144,7 @@ class Records:
                 (gather.big_integers(self.shp, offsets + 4) * 2) != lengths,
                 "the .shp and the .shx state different lengths for it",
             )
+            self._refuse_huge(start, lengths)
             ordered = ordered and bool((offsets >= np.append(end, ends[:-1])).all())
             used, end = used + int((lengths + 8).sum()), int(ends[-1])
         if not ordered:
@@ -217,6 +228,16 @@ class Records:
             raise TruncatedError(what, where=f"{self.stem}.shp")
         what = f"points at record {row} beyond the end of the .shp"
         raise CorruptError(what, where=f"{self.stem}.shx")
+
+    def _refuse_huge(self, start: int, lengths: Integers) -> None:
+        rows = np.flatnonzero(lengths > RECORD_LIMIT_BYTES)
+        if rows.size:
+            raise TooLargeError(
+                f"record {start + int(rows[0]) + 1} holds {lengths[rows[0]]} bytes,"
+                f" the limit for one is {RECORD_LIMIT_BYTES}",
+                where=f"{self.stem}.shp",
+                cure="split or simplify the shape of that row and upload the layer again",
+            )
 
     def _refuse(self, start: int, bad: npt.NDArray[np.bool_], what: str) -> None:
         rows = np.flatnonzero(bad)

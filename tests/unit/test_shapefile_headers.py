@@ -12,6 +12,7 @@ from gate.errors import (
     CorruptError,
     EmptyComponentError,
     NotAShapefileError,
+    TooLargeError,
     TornBundleError,
     TruncatedError,
     UnsupportedError,
@@ -394,3 +395,18 @@ def test_only_a_record_of_the_layers_type_makes_bytes_beyond_the_last_a_row(
         assert isinstance(refusal(bundle, tmp_path), TornBundleError)
     else:
         assert "unused_bytes" in checked(bundle, tmp_path)[1]
+
+
+def test_a_record_beyond_the_limit_is_refused_with_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record is decoded in one piece, so its size is bounded; the limit itself is allowed."""
+    bundle = layer([polygon(square(0, 0)), polygon(square(0, 0), square(2, 2))])
+    largest = 44 + 2 * 4 + 10 * 16
+    monkeypatch.setattr(records, "RECORD_LIMIT_BYTES", largest)
+    assert checked(bundle, tmp_path)[0].rows == 2
+    monkeypatch.setattr(records, "RECORD_LIMIT_BYTES", largest - 1)
+    error = refusal(bundle, tmp_path)
+    assert isinstance(error, TooLargeError)
+    assert (error.where, error.code) == ("roads.shp", "too_large")
+    assert str(error).startswith(f"roads.shp: record 2 holds {largest} bytes")
