@@ -180,6 +180,18 @@ def test_the_box_ignores_null_empty_and_nan(path: Path) -> None:
     assert boxes[5] == {"xmin": 5, "ymin": 5, "xmax": 6, "ymax": 7}
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_the_extent_of_rare_types_leaves_out_what_is_not_finite(value: float) -> None:
+    """A position whose x or y is no finite number has no say in any axis, a z only in its own."""
+    places = [(value, 100, 100), (100, value, 100), (1, 2, 3), (4, 5, value)]
+    points = [b"\x01" + struct.pack("<I3d", 1001, *place) for place in places]
+    rare = b"\x01" + struct.pack("<II", 1007, len(points)) + b"".join(points)
+    found = geometry.extents(pa.array([rare, None, rare], pa.binary()))
+
+    assert found.low.tolist() == [[1, 2, 3], [math.inf] * 3, [1, 2, 3]]
+    assert found.high.tolist() == [[4, 5, 3], [-math.inf] * 3, [4, 5, 3]]
+
+
 def test_a_layer_without_extent_has_no_box(path: Path) -> None:
     """Case 13: a layer of nulls and empties is valid, with its types and without a box."""
     column = stored(path, None, "POINT EMPTY")

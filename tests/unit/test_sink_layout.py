@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,21 @@ def test_long_names_are_cut_at_a_character() -> None:
 
     assert places[0] != places[1]
     assert all(set(place.split("~")[0]) == set("out/é") for place in places)
+
+
+@pytest.mark.parametrize("length", [850, 890, 900, 1000])
+@pytest.mark.parametrize("layer", ["", "inner"])
+@pytest.mark.parametrize("segment", ["x", "./"])
+def test_long_names_leave_room_for_what_a_sink_writes(
+    segment: str, layer: str, length: int
+) -> None:
+    """B5: with its id, a cut name and the longest of its objects are a name the bucket takes."""
+    bundle = Bundle("uploads", "", (segment * length)[: length - 4] + "last")
+    place = folder("out/", bundle, layer)
+    longest = Attempt(2**63, "f" * 32, 10**6, "f" * 32).rejects
+
+    assert len(f"{place}{longest}".encode()) <= 1024
+    assert len(place.encode()) <= 1024 - 128 + 1
 
 
 def test_names_sort_as_orders_do() -> None:
