@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fiona.crs import CRS
+from fiona.errors import CRSError
 
 from gate.errors import (
     ConfigurationError,
@@ -14,7 +17,15 @@ from gate.errors import (
     UnreadableCrsError,
 )
 from gate.policies import MissingCrs
-from gate.shapefile.crs import known_crs
+from gate.shapefile.crs import (
+    LayerCrs,
+    Source,
+    check_bounds,
+    known_crs,
+    layer_crs,
+    recognised,
+)
+from gate.shapefile.findings import Findings
 from tests.reading import Reading, read
 from tests.shapefiles import WGS84, layer, point
 
@@ -233,3 +244,33 @@ def test_a_crs_of_a_registry_is_projjson() -> None:
     assert found
     assert found["id"] == {"authority": "EPSG", "code": 25832}
     assert found["bbox"]["west_longitude"] == 6
+
+
+class Unspeakable(CRS):
+    """A CRS that GDAL has and cannot write down."""
+
+    def to_dict(self, projjson: bool = False) -> dict[str, Any]:
+        """Fail as Fiona does."""
+        raise CRSError("cannot be exported")
+
+
+def test_a_crs_that_cannot_be_written_down_is_unreadable() -> None:
+    """Case 19: what GDAL reads and cannot export costs the CRS, not the layer."""
+    findings = Findings()
+    found = layer_crs(b"PROJCS", Unspeakable(), findings, where="roads.prj")
+    assert (found.source, found.projjson) == (Source.UNREADABLE, None)
+    assert [notice.code for notice in findings.notices()] == ["unreadable_crs"]
+
+
+def test_text_that_is_no_crs_is_recognised_as_none() -> None:
+    """Case 19: PROJ refuses it, and nothing is thrown."""
+    assert recognised("no WKT at all") is None
+
+
+def test_an_assumed_crs_that_leads_nowhere_fits_nothing() -> None:
+    """Case 20: if the middle of a layer has no place on Earth, the CRS is not assumed."""
+    area = {"west_longitude": 6, "east_longitude": 12, "south_latitude": 40, "north_latitude": 80}
+    identity = {"authority": "EPSG", "code": 999999}
+    projjson = {"type": "ProjectedCRS", "id": identity, "bbox": area}
+    with pytest.raises(OutsideCrsError, match="outside the area"):
+        check_bounds(LayerCrs(Source.ASSUMED, projjson), (5e5, 5e6, 6e5, 6e6), "a.shp", Findings())
