@@ -74,6 +74,10 @@ MAY_IMPORT = (
     ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
     ("gate.sinks.address", CORE),
     (
+        "gate.sinks.cloud_storage",
+        (*CORE, "gate.log", "gate.sinks.*", "gate.cloud_storage", "gate.crc32c"),
+    ),
+    (
         "gate.sinks*",
         (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c", "gate.gather"),
     ),
