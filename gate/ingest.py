@@ -332,7 +332,13 @@ class Ingest:
         try:
             self.letters.send(letter)
         except (TransientError, ConfigurationError) as error:
-            log.crash("dead letter not sent", error, **fields(own.job))
+            log.write(
+                "dead letter not sent",
+                severity="ERROR",
+                code=error.code,
+                detail=str(error),
+                **fields(own.job),
+            )
             return replace(ending, letter_due=True)
         with suppress(Stopped):
             own.write(job.notified(own.job))
@@ -344,7 +350,7 @@ def summary_of(report: Mapping[str, Any], published: Published) -> dict[str, Any
     kept = ("rows", "geometry", "encoding", "crs", "versions")
     return {
         **{key: report[key] for key in kept if key in report},
-        "values": values_changed([report]),
+        **({"values": changed} if (changed := values_changed([report])) else {}),
         "location": published.location,
         "loaded": published.rows,
     }
