@@ -146,6 +146,11 @@ NOTICES = (
         "upload the `.prj`, or set the metadata `crs`, if it is another",
     ),
     Reason(
+        "overridden_crs",
+        "The metadata `crs` has replaced another CRS that the `.prj` states.",
+        "take the metadata away if the `.prj` is right; on an archive it holds for every layer",
+    ),
+    Reason(
         "near_match",
         "The `.prj` is nearly a CRS of a registry; nothing is shifted.",
         "set the metadata `crs`, if that one is meant",

@@ -12,9 +12,9 @@ get out, or to fill the memory, is refused whole.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.errors import (
@@ -35,7 +35,7 @@ from gate.shapefile.port import (
     ArchivedLayer,
     Contents,
 )
-from gate.shapefile.zip_file import REPACK, Budget, Entry, Zip
+from gate.shapefile.zip_file import Budget, Entry, Zip
 
 # A table alone is no layer: deliveries bring tables of codes along.
 _LAYER_EXTENSIONS = frozenset({".shp", ".shx"})
@@ -66,8 +66,8 @@ class Archives:
         layers = sorted(unpacking.layers, key=lambda layer: layer.name)
         if not layers:
             raise NoLayerError("holds no .shp", where=name)
-        _check_distinct(layers, name)
-        return Contents(tuple(layers), tuple(unpacking.findings.notices()))
+        notices = tuple(unpacking.findings.notices())
+        return Contents(tuple(_distinct(layers, name)), notices)
 
 
 @dataclass(slots=True)
@@ -213,7 +213,16 @@ def _spelled(components: Components) -> str:
     return path if extension in (".zip", ".shz") else path[: -len(extension)]
 
 
-def _check_distinct(layers: list[ArchivedLayer], where: str) -> None:
-    for one, other in pairwise(layers):
-        if one.name == other.name:
-            raise CorruptError(f"holds two layers {one.name!r}", where=where, cure=REPACK)
+def _distinct(layers: list[ArchivedLayer], where: str) -> Iterator[ArchivedLayer]:
+    """Yield the layers; of those that share a name none can be loaded, and the others can."""
+    names = Counter(layer.name for layer in layers)
+    for layer in layers:
+        if names[layer.name] > 1:
+            fault = CorruptError(
+                "the archive holds two layers of this name",
+                where=f"{where}/{layer.name}",
+                cure="rename one of them and upload the archive again",
+            )
+            yield replace(layer, fault=fault)
+        else:
+            yield layer

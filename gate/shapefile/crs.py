@@ -110,14 +110,16 @@ def layer_crs(
     `ConfigurationError` if the CRS to assume does not exist or PROJ has no database.
     """
     prove_proj()
+    text = (prj or b"").strip(b" \t\r\n\0")
     if override:
         known = known_crs(override)
         if known is None:
             cure = "use a form such as EPSG:25832, and deliver the object's event again"
             what = f"the metadata says crs={shown(override)!r}, which PROJ does not know"
             raise UnknownOverrideError(what, where=where, cure=cure)
-        return LayerCrs(Source.OVERRIDE, known)
-    text = (prj or b"").strip(b" \t\r\n\0")
+        chosen = LayerCrs(Source.OVERRIDE, known)
+        _note_contradiction(chosen, _stated(text, judged, Findings()), findings)
+        return chosen
     found = _stated(text, judged, findings)
     if found.projjson is not None or missing is MissingCrs.ACCEPT:
         return found
@@ -177,6 +179,13 @@ def check_bounds(crs: LayerCrs, bounds: Bounds | None, where: str, findings: Fin
     elif crs.kind == "geographic" and not _are_degrees(bounds):
         what = f"{_spelled(bounds)} are no degrees, and {crs.authority or crs.name} is geographic"
         findings.notice("outside_crs", what)
+
+
+def _note_contradiction(chosen: LayerCrs, stated: LayerCrs, findings: Findings) -> None:
+    """Note that a person's CRS has replaced another that the `.prj` states."""
+    said, stands = (crs.authority or crs.name for crs in (chosen, stated))
+    if stated.projjson is not None and said != stands:
+        findings.notice("overridden_crs", f"the metadata says {said}, the .prj says {stands}")
 
 
 def _stated(text: bytes, judged: CRS | None, findings: Findings) -> LayerCrs:

@@ -498,15 +498,18 @@ def test_an_unsafe_archive_inside_refuses_the_whole(tmp_path: Path) -> None:
         unpacked(archive({"inner.zip": inner}, files("a", LAYER)), tmp_path)
 
 
-def test_two_layers_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Issue 3: a folder that is called like an archive inside must not mix with it."""
+def test_two_layers_of_one_name_leave_the_others_alone(tmp_path: Path) -> None:
+    """Case 33: a folder called like an archive inside must not mix with it, nor stop the rest."""
     packed = archive(
         {"inner.zip": archive(files("a", LAYER))},
         {f"inner.zip/a{extension}": part for extension, part in LAYER.items()},
+        files("good", LAYER),
     )
 
-    with pytest.raises(CorruptError, match=r"two layers 'inner\.zip/a'"):
-        unpacked(packed, tmp_path)
+    found = unpacked(packed, tmp_path).layers
+    assert [layer.name for layer in found] == ["good", "inner.zip/a", "inner.zip/a"]
+    assert [type(layer.fault) for layer in found] == [type(None), CorruptError, CorruptError]
+    assert "rename one of them" in str(found[1].fault)
 
 
 # --- limits ---------------------------------------------------------------------

@@ -217,7 +217,12 @@ def test_case_20_an_override_beats_the_file(
     assert (reading.report.crs.name, reading.report.crs.source) == (name, "override")
     assert reading.wkt == ["POINT (500000 5500000)"]
     assert reading.report.overrides == {"crs": stated}
-    assert reading.notices == {}
+    assert reading.notices == ({"overridden_crs": 1} if prj == WGS84 else {})
+
+
+def test_an_override_that_the_file_agrees_with_is_not_noted(tmp_path: Path) -> None:
+    """Case 20: only a contradiction is worth a notice."""
+    assert at(tmp_path, DEGREES, WGS84, crs="EPSG:4326").notices == {}
 
 
 @pytest.mark.parametrize("stated", ["wgs84", "EPSG:999999", "EPSG:", "4326", "EPSG:5773", "a" * 99])
