@@ -113,12 +113,23 @@ def inspect(options: argparse.Namespace) -> int:
             found = look.bucket(wiring.live_source(), *remote)
         else:
             found = look.local(Path(options.path))
+        text = inspect_text.as_json(found) if options.json else inspect_text.as_text(found)
     except GateError as error:
         print(error, file=sys.stderr)
         return UNUSABLE
+    except OSError as error:
+        print(
+            f"{options.path}: {error.strerror or error}; see to it, or name another path",
+            file=sys.stderr,
+        )
+        return UNUSABLE
+    except Exception as error:  # noqa: BLE001 (a traceback would be exit code 1, a verdict)
+        what = f"{type(error).__name__}: {error}"
+        print(f"{options.path}: {what}; report it with what was inspected", file=sys.stderr)
+        return UNUSABLE
     finally:
         progress.clear()
-    print(inspect_text.as_json(found) if options.json else inspect_text.as_text(found))
+    print(text)
     return 0 if all(each.clean for each in found) else 1
 
 

@@ -7,6 +7,7 @@ copied; what is downloaded or unpacked goes to a temporary folder.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,6 +38,8 @@ from gate.source.port import Source
 SCHEME = "gs://"
 ROUNDS = 3
 _NO_LIMIT = 1 << 62
+_BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{0,220}[a-z0-9])?")
+_MAX_NAME_BYTES = 1024
 
 
 class Severity(Enum):
@@ -224,11 +227,28 @@ class _Found:
 
 
 def address(text: str) -> tuple[str, str] | None:
-    """Return the bucket and name of `gs://bucket/name`, `None` if it is something local."""
+    """Return the bucket and name of `gs://bucket/name`, `None` if it is something local.
+
+    Raises `ConfigurationError` for what no bucket or object can be called
+    (cloud.google.com/storage/docs/buckets#naming and objects#naming).
+    """
     if not text.startswith(SCHEME):
         return None
     bucket, _, name = text.removeprefix(SCHEME).partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        raise _unusable(f"{bucket!r} is no name of a bucket", text)
+    if not _nameable(name):
+        raise _unusable("no object can have this name", text)
     return bucket, name
+
+
+def _nameable(name: str) -> bool:
+    """Tell whether a name is UTF-8 of a length that is allowed, without line ends."""
+    try:
+        size_bytes = len(name.encode())
+    except UnicodeEncodeError:
+        return False
+    return size_bytes <= _MAX_NAME_BYTES and not set("\r\n") & set(name)
 
 
 def _grouped_files(path: Path) -> dict[Bundle, dict[str, Path]]:
@@ -319,5 +339,9 @@ def _refused(error: GateError) -> Problem:
 
 
 def _nothing(where: str) -> ConfigurationError:
+    return _unusable("there is no shapefile", where)
+
+
+def _unusable(what: str, where: str) -> ConfigurationError:
     cure = "name a .shp, a .zip, a folder of them, or gs://BUCKET/NAME"
-    return ConfigurationError("there is no shapefile", where=where, cure=cure)
+    return ConfigurationError(what, where=where, cure=cure)

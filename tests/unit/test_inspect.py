@@ -506,6 +506,30 @@ def test_addresses_are_told_from_paths(text: str, parsed: tuple[str, str] | None
     assert address(text) == parsed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gs://",
+        "gs:///x",
+        "gs://Bad_/x",
+        "gs://-/x",
+        "gs://b_/x",
+        f"gs://{'b' * 223}/x",
+        f"gs://b/{'ä' * 513}",
+        "gs://b/a\nb",
+        "gs://b/a\rb",
+    ],
+)
+def test_what_no_object_can_be_called_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case 38: an impossible bucket or name is exit code 2, before storage is asked."""
+    monkeypatch.setattr(wiring, "live_source", lambda: pytest.fail("storage was asked"))
+
+    assert cli.main(["inspect", text]) == 2
+    assert "; name a .shp, a .zip, a folder of them, or gs://" in capsys.readouterr().err
+
+
 def test_the_metadata_of_objects_counts(source: MemorySource) -> None:
     """Case 3: what a person has said of an object is obeyed as it would be."""
     for extension, content in without(points(3), ".prj").items():
@@ -694,6 +718,30 @@ def test_what_cannot_be_inspected_is_exit_code_2(
     printed = capsys.readouterr()
     assert message in printed.err
     assert not printed.out
+
+
+def test_a_path_that_the_system_refuses_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 3: a name that is too long is one line, not a traceback."""
+    assert cli.main(["inspect", str(tmp_path / ("a" * 300))]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.endswith("a: File name too long; see to it, or name another path\n")
+    assert printed.err.count("\n") == 1
+
+
+def test_a_fault_of_the_program_is_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 3: what nobody foresaw gives no verdict and no traceback."""
+
+    def fail(*_: object) -> None:
+        raise IndexError("out of range")
+
+    monkeypatch.setattr(wiring, "inspector", fail)
+
+    assert cli.main(["inspect", "a.shp"]) == 2
+    assert capsys.readouterr().err.startswith("a.shp: IndexError: out of range; report it")
 
 
 def test_an_argument_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
