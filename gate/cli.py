@@ -115,22 +115,43 @@ def inspect(options: argparse.Namespace) -> int:
             found = look.local(Path(options.path))
         text = inspect_text.as_json(found) if options.json else inspect_text.as_text(found)
     except GateError as error:
-        print(error, file=sys.stderr)
-        return UNUSABLE
+        return unusable(str(error))
     except OSError as error:
-        print(
-            f"{options.path}: {error.strerror or error}; see to it, or name another path",
-            file=sys.stderr,
-        )
-        return UNUSABLE
-    except Exception as error:  # noqa: BLE001 (a traceback would be exit code 1, a verdict)
+        what = error.strerror or str(error)
+        return unusable(f"{options.path}: {what}; see to it, or name another path")
+    except Exception as error:  # noqa: BLE001  a traceback would be exit code 1, a verdict
         what = f"{type(error).__name__}: {error}"
-        print(f"{options.path}: {what}; report it with what was inspected", file=sys.stderr)
-        return UNUSABLE
+        return unusable(f"{options.path}: {what}; report it with what was inspected")
     finally:
         progress.clear()
-    print(text)
+    failure = tell(sys.stdout, text)
+    if failure and not isinstance(failure, BrokenPipeError):
+        what = failure.strerror or str(failure)
+        return unusable(f"standard output: {what}; send it somewhere else")
     return 0 if all(each.clean for each in found) else 1
+
+
+def unusable(message: str) -> int:
+    """Say on standard error why there is no verdict, and return the exit code for it."""
+    tell(sys.stderr, message)
+    return UNUSABLE
+
+
+def tell(stream: TextIO, text: str) -> OSError | None:
+    """Print a text at once; return what kept it from arriving.
+
+    What the encoding of the stream does not have is escaped.
+    """
+    encoding = stream.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    except OSError as error:
+        # What is still buffered would fail once more when the interpreter ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return error
+    return None
 
 
 class Progress:

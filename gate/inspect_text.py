@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,11 @@ _COLUMN_CHARACTERS = 32
 
 
 def as_json(inspected: Sequence[Inspected]) -> str:
-    """Return everything as one JSON object; `clean` is what the exit code says."""
+    """Return everything as one JSON object, in ASCII; `clean` is what the exit code says.
+
+    Bytes of a path that are no text (surrogates in Python) become U+FFFD, for strict
+    readers refuse half a pair.
+    """
     content = {
         "clean": all(each.clean for each in inspected),
         "layers": [
@@ -28,7 +33,9 @@ def as_json(inspected: Sequence[Inspected]) -> str:
             for each in inspected
         ],
     }
-    return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    plain = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+    whole = re.sub("[\ud800-\udfff]", "\ufffd", plain)
+    return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], whole)
 
 
 def as_text(inspected: Sequence[Inspected]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -518,6 +520,7 @@ def test_addresses_are_told_from_paths(text: str, parsed: tuple[str, str] | None
         f"gs://b/{'ä' * 513}",
         "gs://b/a\nb",
         "gs://b/a\rb",
+        "gs://b/\udcff",
     ],
 )
 def test_what_no_object_can_be_called_is_refused(
@@ -770,6 +773,61 @@ def test_an_object_of_a_bucket_is_inspected(
 
     assert cli.main(["inspect", "gs://uploads/in/Roads.SHP"]) == 0
     assert capsys.readouterr().out.startswith("gs://uploads/in/roads\n")
+
+
+def test_json_is_ascii_that_any_reader_takes() -> None:
+    """Issue 3: letters are escaped, and what is no text becomes U+FFFD, not half a pair."""
+    text = as_json([Inspected("ä/\udcff.shp", "𝄞\x7f", None, ())])
+
+    assert text.isascii()
+    assert "\\udcff" not in text
+    [layer] = json.loads(text)["layers"]
+    assert (layer["source"], layer["layer"]) == ("ä/\ufffd.shp", "𝄞\x7f")
+
+
+def run(output: int | IO[bytes], *arguments: str, **environment: str) -> tuple[int, bytes, str]:
+    """Run the command in a process of its own; return exit code, output and errors."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "gate", "inspect", *arguments],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **environment},
+        stdout=output,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    return ended.returncode, ended.stdout or b"", ended.stderr.decode()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_any_encoding_of_the_output_will_do(tmp_path: Path, encoding: str) -> None:
+    """Issue 3: what the terminal cannot show is escaped, and the verdict stays."""
+    write(without(points(3), ".shx"), tmp_path, "a")
+
+    code, output, errors = run(subprocess.PIPE, str(tmp_path), PYTHONIOENCODING=encoding)
+
+    assert (code, errors) == (1, "")
+    assert b"\\u2192 upload the missing file" in output
+
+
+def test_a_reader_that_went_away_changes_no_verdict(tmp_path: Path) -> None:
+    """Issue 3: `| head` may close the pipe early; there is no traceback."""
+    write(points(3), tmp_path, "a")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert run(writing, str(tmp_path)) == (0, b"", "")
+    finally:
+        os.close(writing)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_output_that_cannot_be_written_is_exit_code_2(tmp_path: Path) -> None:
+    """Issue 3: a full disk is one line, for nobody has got the verdict."""
+    write(points(3), tmp_path, "a")
+    message = "standard output: No space left on device; send it somewhere else\n"
+
+    with Path("/dev/full").open("wb") as full:
+        assert run(full, str(tmp_path)) == (2, b"", message)
 
 
 class Terminal(io.StringIO):
