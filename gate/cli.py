@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gate.errors import GateError
+from gate.errors import GateError, TransientError
 
 if TYPE_CHECKING:
     from gate.local.stack import Stack
@@ -114,6 +114,9 @@ def inspect(options: argparse.Namespace) -> int:
         else:
             found = look.local(Path(options.path))
         text = inspect_text.as_json(found) if options.json else inspect_text.as_text(found)
+    except TransientError as error:
+        # Nobody repeats the command, as a redelivered event would the work.
+        return unusable(str(error.with_cure("run the command again later")))
     except GateError as error:
         return unusable(str(error))
     except OSError as error:

@@ -229,12 +229,16 @@ class _Found:
 def address(text: str) -> tuple[str, str] | None:
     """Return the bucket and name of `gs://bucket/name`, `None` if it is something local.
 
-    Raises `ConfigurationError` for what no bucket or object can be called
-    (cloud.google.com/storage/docs/buckets#naming and objects#naming).
+    The scheme may be in any case (RFC 3986, 3.1). Raises `ConfigurationError`
+    for an empty text, which would be the current folder, and for what no
+    bucket or object can be called (cloud.google.com/storage/docs/buckets#naming
+    and objects#naming).
     """
-    if not text.startswith(SCHEME):
+    if not text:
+        raise _unusable("the path is empty", "")
+    if text[: len(SCHEME)].lower() != SCHEME:
         return None
-    bucket, _, name = text.removeprefix(SCHEME).partition("/")
+    bucket, _, name = text[len(SCHEME) :].partition("/")
     if not _BUCKET.fullmatch(bucket):
         raise _unusable(f"{bucket!r} is no name of a bucket", text)
     if not _nameable(name):

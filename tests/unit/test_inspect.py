@@ -500,6 +500,7 @@ def test_nothing_live_is_said(source: MemorySource, name: str) -> None:
         ("gs://b/in/a%20b+c#1.zip", ("b", "in/a%20b+c#1.zip")),
         ("gs://b", ("b", "")),
         ("gs://b/in/", ("b", "in/")),
+        ("GS://b/In/", ("b", "In/")),
         ("data/roads.shp", None),
     ],
 )
@@ -731,6 +732,32 @@ def test_a_path_that_the_system_refuses_is_exit_code_2(
     printed = capsys.readouterr()
     assert printed.err.endswith("a: File name too long; see to it, or name another path\n")
     assert printed.err.count("\n") == 1
+
+
+def test_an_empty_path_is_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 3: an empty variable of a script is not taken for the current folder."""
+    write(points(3), tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+
+    assert cli.main(["inspect", ""]) == 2
+    assert capsys.readouterr().err.startswith("the path is empty; name a .shp")
+
+
+def test_storage_out_of_reach_promises_no_retry(
+    source: MemorySource, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 3: who runs a command is told to run it again, for nobody else will."""
+
+    def fail(_operation: str, _name: str) -> None:
+        raise StorageBusyError("503", where="gs://uploads/in/")
+
+    source.before = fail
+    monkeypatch.setattr(wiring, "live_source", lambda: source)
+
+    assert cli.main(["inspect", "gs://uploads/in/roads"]) == 2
+    assert capsys.readouterr().err == "gs://uploads/in/: 503; run the command again later\n"
 
 
 def test_a_fault_of_the_program_is_exit_code_2(
