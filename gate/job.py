@@ -227,14 +227,14 @@ def renewed(job: Job, *, now: datetime, limits: Limits) -> Job:
 
 
 def done(job: Job, *, now: datetime, summary: Mapping[str, Any]) -> Job:
-    """Return the job ended well."""
-    return replace(_moved(job, State.DONE), ended_at=now, summary=summary)
+    """Return the job ended well: whatever letter it may have owed is void."""
+    return replace(_moved(job, State.DONE), ended_at=now, summary=summary, notified=True)
 
 
 def superseded(job: Job, *, now: datetime, why: str) -> Job:
     """Return the job ended because a newer revision takes its place."""
     ended = _remember(job, now, "superseded", why)
-    return replace(_moved(ended, State.SUPERSEDED), ended_at=now)
+    return replace(_moved(ended, State.SUPERSEDED), ended_at=now, notified=True)
 
 
 def partial(job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any]) -> Job:

@@ -289,7 +289,7 @@ def test_a_dispatch_leaves_the_wake_time(bench: StoreBench) -> None:
 
 
 def test_a_claim_names_the_jobs_it_dispatched_until_they_end(bench: StoreBench) -> None:
-    """Scenario A7: a duplicate learns which job its first delivery left unended."""
+    """Scenario A7, G5: a duplicate learns which job is unended, or still owes its letter."""
     stored = bench.dispatched(*WHOLE)
     assert bench.record(WHOLE[-1]).unended == (stored.job.id,)
     assert bench.record(WHOLE[0]).unended == ()
@@ -297,9 +297,21 @@ def test_a_claim_names_the_jobs_it_dispatched_until_they_end(bench: StoreBench) 
     moved = bench.store.replace(stored, failed)
     assert moved is not None
     assert bench.record(WHOLE[-1]).unended == (stored.job.id,)
-    dead = bench.store.replace(moved, job.dead(failed, CorruptError("cut"), now=moved.now))
-    assert dead is not None
+    taken = _taken(failed, moved.now)
+    running = bench.store.replace(moved, taken)
+    assert running is not None
+    dead = job.dead(taken, CorruptError("cut"), now=running.now)
+    buried = bench.store.replace(running, dead)
+    assert buried is not None
+    assert bench.record(WHOLE[-1]).unended == (stored.job.id,)
+    assert bench.store.replace(buried, job.notified(dead)) is not None
     assert bench.record(WHOLE[-1]).unended == ()
+
+
+def _taken(failed: job.Job, now: datetime) -> job.Job:
+    claimed = job.claim(failed, token="taker", now=now + timedelta(hours=1), limits=LIMITS)
+    assert isinstance(claimed, job.Claimed)
+    return claimed.job
 
 
 def test_a_claim_keeps_sight_of_a_held_job(bench: StoreBench) -> None:
@@ -341,7 +353,7 @@ def test_every_field_of_a_job_comes_back_equal(bench: StoreBench) -> None:
     at = datetime(2024, 11, 7, 12, 0, 0, 123_456, tzinfo=UTC)
     failed = job.failed(stored.job, StorageBusyError("lost ☂"), now=at, limits=LIMITS)
     full = replace(
-        job.dead(failed, CorruptError("cut", where="roads.shp"), now=at),
+        job.dead(_taken(failed, at), CorruptError("cut", where="roads.shp"), now=at),
         fence=2,
         attempts=3,
         next_attempt_at=at,
@@ -421,9 +433,16 @@ def test_a_job_that_vanished_is_not_made_again(bench: StoreBench) -> None:
 
 @pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))
 def test_the_claim_learns_how_its_job_ended(bench: StoreBench, state: State) -> None:
-    """Design 3: the claim of the dispatching event carries the state its job ended in."""
+    """Design 3, G5: the dispatching event's claim has the job's end once the letter is sent."""
     stored = bench.dispatched(*WHOLE)
-    bench.store.replace(stored, _ended(stored.job, state, stored.now))
+    ended = _ended(stored.job, state, stored.now)
+    moved = bench.store.replace(stored, ended)
+    if not ended.notified:
+        claimed = bench.document("claims", stored.job.dispatched_by)
+        assert claimed is not None
+        assert claimed["status"] == "dispatched"
+        assert moved is not None
+        bench.store.replace(moved, job.notified(ended))
     claimed = bench.document("claims", stored.job.dispatched_by)
     assert claimed is not None
     assert claimed["status"] == state.value

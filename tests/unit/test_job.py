@@ -265,3 +265,9 @@ def test_a_job_that_is_held_again_writes_no_second_letter() -> None:
         again = job.still_held(taken, now=NOW)
         assert (again.state, again.notified) == (State.HELD, notified)
         assert again.history == held.history
+
+
+@pytest.mark.parametrize("end", [State.DONE, State.SUPERSEDED])
+def test_a_job_that_ends_well_owes_no_letter(end: State) -> None:
+    """G5: a held job that goes on and ends well has no dead letter to send."""
+    assert MOVERS[end](a_job(notified=False)).notified
