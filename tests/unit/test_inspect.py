@@ -817,7 +817,7 @@ def run(output: int | IO[bytes], *arguments: str, **environment: str) -> tuple[i
     ended = subprocess.run(
         [sys.executable, "-m", "gate", "inspect", *arguments],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONWARNINGS": "ignore", **environment},
         stdout=output,
         stderr=subprocess.PIPE,
         check=False,
