@@ -8,13 +8,13 @@ from typing import Any
 
 from google.api_core import exceptions as api
 from google.cloud import firestore
+from google.cloud.firestore_v1.types import WriteResult
 
 from gate.errors import StoreBusyError
 from gate.identity import Revision, bundle_id, job_id
 from gate.manifest import Manifest
 from gate.names import Component
 from gate.store.firestore import CALL_SECONDS, Collections, FirestoreStore
-from gate.store.port import Version
 
 
 class BegunStore(FirestoreStore):
@@ -24,7 +24,7 @@ class BegunStore(FirestoreStore):
         super().__init__(client, *others)
         self._begun_by = client
 
-    def _commit(self, write: Callable[[Any], None]) -> Version | None:
+    def _commit(self, write: Callable[[Any], None]) -> list[WriteResult] | None:
         transaction = self._begun_by.transaction()
         try:
             firestore.transactional(write)(transaction)
@@ -32,7 +32,7 @@ class BegunStore(FirestoreStore):
             return None
         except (ValueError, api.Aborted) as error:
             raise StoreBusyError(str(error)) from error
-        return Version(transaction.write_results[0].update_time)
+        return list(transaction.write_results)
 
 
 class ReadThenWrite:

@@ -1,7 +1,8 @@
 """One event: record it, decide what its bundle calls for, dispatch if it is due.
 
 The order of steps is the protocol: record (claim and manifest in one
-transaction), read, decide, dispatch. A call that dies between any two of them
+transaction), read, decide, dispatch. Where the transaction itself shows that a
+required file is missing, there is nothing to read. A call that dies between any two of them
 is finished by the redelivery of its event, because a duplicate goes through
 the same steps and every write is conditional.
 
@@ -26,7 +27,7 @@ from gate.job import State
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
 from gate.names import Bundle, Component, Reason, parse
 from gate.settings import Settings
-from gate.store.port import Claim, Recorded, Store, StoredJob
+from gate.store.port import Claim, Incomplete, Recorded, Store, StoredJob
 
 
 class Outcome(Enum):
@@ -107,7 +108,10 @@ class Intake:
     def record(self, component: Component, generation: int, event_id: str) -> Receipt:
         """Take in one generation of a component, however it was heard of."""
         claim = Claim(component, generation, event_id, self.new_token())
-        recorded = self.store.record(claim)
+        required = () if component.bundle.archive else self.settings.required
+        recorded = self.store.record(claim, required)
+        if isinstance(recorded, Incomplete):
+            return _recorded_only(claim, recorded.newest, Waiting(recorded.missing))
         for revision_id in recorded.unended:
             receipt = self._follow(claim, revision_id)
             if receipt is not None:
@@ -134,11 +138,7 @@ class Intake:
             return Receipt(Outcome.SETTLING, f"until {until}", claim)
         if not recorded.first:
             return Receipt(Outcome.DUPLICATE, _standing(decision), claim)
-        if newest > claim.generation:
-            return Receipt(Outcome.STALE, f"generation {newest} is newer", claim)
-        if isinstance(decision, Waiting):
-            return Receipt(Outcome.WAITING, _standing(decision), claim)
-        return Receipt(Outcome.INCLUDED, _standing(decision), claim)
+        return _recorded_only(claim, newest, decision)
 
     def _left_to_another(self, recorded: Recorded) -> bool:
         """Tell whether the event recorded last will dispatch what is due, for it saw it become so.
@@ -236,6 +236,14 @@ class Intake:
         if work is None:
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}: just taken over", claim)
         return Receipt(outcome, f"revision {revision_id}, attempt {taken.attempts}", claim, work)
+
+
+def _recorded_only(claim: Claim, newest: int, decision: Decision) -> Receipt:
+    """Say what a new claim adds to a bundle of which nothing is due; `newest` is of its object."""
+    if newest > claim.generation:
+        return Receipt(Outcome.STALE, f"generation {newest} is newer", claim)
+    outcome = Outcome.WAITING if isinstance(decision, Waiting) else Outcome.INCLUDED
+    return Receipt(outcome, _standing(decision), claim)
 
 
 def _standing(decision: Decision) -> str:

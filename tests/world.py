@@ -46,7 +46,7 @@ from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import job_from, manifest_from
 from gate.store.memory import MemoryStore
-from gate.store.port import Claim
+from gate.store.port import Claim, Incomplete
 
 BUCKET = "uploads"
 PARTS = (".shp", ".shx", ".dbf")
@@ -169,9 +169,11 @@ def _whole(answer: Any) -> Any:
 class Store(Watched):
     """The store with the write and the read of `record` as two calls, as they are in Firestore."""
 
-    def record(self, claim: Claim) -> Any:
-        """Record the claim, then read what the store holds by then."""
-        self._faults.run("store.record", lambda: self._port.record(claim))
+    def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Any:
+        """Record the claim, then read what the store holds by then if that is still open."""
+        answer = self._faults.run("store.record", lambda: self._port.record(claim, required))
+        if isinstance(answer, Incomplete):
+            return answer
         return self._faults.run("store.read", lambda: self._port.record(claim))
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from typing import Any, TypeVar
 from google.api_core import exceptions as api
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import firestore
+from google.cloud.firestore_v1.types import WriteResult
 
 from gate.errors import ConfigurationError, StoreBusyError, StoreQuotaError
 from gate.identity import Pin, bundle_id
@@ -50,6 +51,7 @@ from gate.store.documents import (
 )
 from gate.store.port import (
     Claim,
+    Incomplete,
     Recorded,
     Retention,
     StoredJob,
@@ -130,15 +132,16 @@ class FirestoreStore:
         self._sleep = sleep
         self._jitter = jitter
 
-    def record(self, claim: Claim) -> Recorded:
-        """See `Store.record`. Two calls, whether the claim is new or not."""
+    def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Recorded | Incomplete:
+        """See `Store.record`. One call if that shows the bundle incomplete, two otherwise."""
         bundle = claim.component.bundle
+        name, extension = claim.component.name, claim.component.extension
         claim_ref = self._claims.document(claim.id)
         manifest_ref = self._manifests.document(bundle_id(bundle))
         now = self._clock()
         claimed = {
             "bucket": bundle.bucket,
-            "name": claim.component.name,
+            "name": name,
             "generation": claim.generation,
             "bundle": manifest_ref.id,
             "event_id": claim.event_id,
@@ -149,8 +152,9 @@ class FirestoreStore:
         }
         merge = {
             **bundle_fields(bundle),
-            "components": {claim.component.name: firestore.Maximum(claim.generation)},
-            "seen": firestore.ArrayUnion([claim.component.extension]),
+            "components": {name: firestore.Maximum(claim.generation)},
+            "newest": registers(extension, claim.generation, required),
+            "seen": firestore.ArrayUnion([extension]),
             "updated_at": firestore.SERVER_TIMESTAMP,
             "latest_claim": claim_ref.id,
             "wake_at": now + self._retention.settle,
@@ -161,7 +165,13 @@ class FirestoreStore:
             batch.create(claim_ref, claimed)
             batch.set(manifest_ref, merge, merge=True)
 
-        created = self._commit(write) is not None
+        results = self._commit(write)
+        created = results is not None
+        if results is not None:
+            known = registers_after(results[1], name, merge["newest"])
+            missing = tuple(each for each in required if known.get(("newest", each)) == 0)
+            if missing:
+                return Incomplete(missing, known["components", name])
         wanted = [manifest_ref] if created else [manifest_ref, claim_ref]
         found = self._read(*wanted)
         manifest = found[manifest_ref.id]
@@ -190,8 +200,13 @@ class FirestoreStore:
             "expires_at": firestore.DELETE_FIELD,
         }
         if found:
+            beside = manifest_from(bundle, {}).joined(found)
             merge["components"] = {pin.name: firestore.Maximum(pin.generation) for pin in found}
-            merge["seen"] = firestore.ArrayUnion(list(manifest_from(bundle, {}).joined(found).seen))
+            merge["newest"] = {
+                extension: firestore.Maximum(pin.generation)
+                for extension, pin in beside.current().items()
+            }
+            merge["seen"] = firestore.ArrayUnion(list(beside.seen))
         job_ref = self._jobs.document(job.id)
 
         def write(batch: firestore.WriteBatch) -> None:
@@ -199,9 +214,9 @@ class FirestoreStore:
             batch.set(self._manifests.document(bundle_id(bundle)), merge, merge=True)
             batch.set(*self._claim_note(job), merge=True)
 
-        version = self._commit(write)
-        if version is not None:
-            return StoredJob(job, version, job.created_at)
+        results = self._commit(write)
+        if results is not None:
+            return StoredJob(job, version_of(results), job.created_at)
         stored = self.job(job.id)
         if stored is None:
             raise StoreBusyError("the job was refused and is not there", where=job.id)
@@ -228,9 +243,9 @@ class FirestoreStore:
             if job.ended:
                 batch.set(*self._claim_note(job), merge=True)
 
-        version = self._commit(write)
-        if version is not None:
-            return StoredJob(job, version, held.now)
+        results = self._commit(write)
+        if results is not None:
+            return StoredJob(job, version_of(results), held.now)
         stored = self.job(job.id)
         return stored if stored is not None and stored.job == job else None
 
@@ -278,8 +293,8 @@ class FirestoreStore:
             }
         )
 
-    def _commit(self, write: Callable[[firestore.WriteBatch], None]) -> Version | None:
-        """Apply the writes in one transaction; return the version of the first document.
+    def _commit(self, write: Callable[[firestore.WriteBatch], None]) -> list[WriteResult] | None:
+        """Apply the writes in one transaction; return the result of each.
 
         The Commit call without a transaction id is a transaction of its own:
         all writes with all their conditions, or none. `None` if a condition
@@ -287,11 +302,11 @@ class FirestoreStore:
         caller reads and compares. `write` may run many times and only adds.
         """
 
-        def run() -> Version | None:
+        def run() -> list[WriteResult] | None:
             batch = self._client.batch()
             write(batch)
             try:
-                return Version(batch.commit(retry=None, timeout=CALL_SECONDS)[0].update_time)
+                return list(batch.commit(retry=None, timeout=CALL_SECONDS))
             except _CONDITION_FAILED:
                 return None
 
@@ -317,6 +332,37 @@ class FirestoreStore:
                 pause = min(PAUSE_SECONDS * 4**turn, PAUSE_MOST_SECONDS)
                 self._sleep(pause * (0.5 + self._jitter() / 2))
         raise AssertionError("the last round returns or raises")
+
+
+def version_of(results: list[WriteResult]) -> Version:
+    """Return the version of the document that was written first."""
+    return Version(results[0].update_time)
+
+
+def registers(
+    extension: str, generation: int, required: tuple[str, ...]
+) -> dict[str, firestore.Maximum]:
+    """Return the merge of a component's extension that asks after the required ones too.
+
+    Zero joined to a max-register changes nothing; the answer of the commit then
+    holds the register's value, and zero says that nobody has written it.
+    """
+    asked = {each: firestore.Maximum(0) for each in required}
+    return {**asked, extension: firestore.Maximum(generation)}
+
+
+def registers_after(
+    result: WriteResult, name: str, newest: Mapping[str, object]
+) -> dict[tuple[str, str], int]:
+    """Return the registers of a manifest as its merge left them.
+
+    Firestore answers a write with the values of its transforms, in their order,
+    which the client makes the order of their field paths. The other two, `seen`
+    and `updated_at`, come after these.
+    """
+    paths = [("components", name), *(("newest", each) for each in sorted(newest))]
+    values = (value.integer_value for value in result.transform_results)
+    return dict(zip(paths, values, strict=False))
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from gate.store.documents import (
 )
 from gate.store.port import (
     Claim,
+    Incomplete,
     Recorded,
     Retention,
     StoredJob,
@@ -52,7 +53,7 @@ class MemoryStore:
         self._counter = count(1)
         self._lock = threading.Lock()
 
-    def record(self, claim: Claim) -> Recorded:
+    def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Recorded | Incomplete:
         """See `Store.record`."""
         with self._lock:
             now = self._clock()
@@ -76,6 +77,9 @@ class MemoryStore:
                 document["latest_claim"] = claim.id
                 document["wake_at"] = now + self._retention.settle
                 document.pop("expires_at", None)
+                missing = tuple(each for each in required if not document["newest"].get(each))
+                if missing:
+                    return Incomplete(missing, document["components"][claim.component.name])
             stored = self.claims[claim.id]
             return Recorded(
                 first=first or stored.get("token") == claim.token,
@@ -151,6 +155,9 @@ class MemoryStore:
         document = self.manifests.setdefault(key, bundle_fields(bundle))
         merged = self._read_manifest(bundle).joined(pins).with_dispatched(dispatched)
         document["components"] = dict(merged.components)
+        document["newest"] = {
+            extension: pin.generation for extension, pin in merged.current().items()
+        }
         document["dispatched"] = dict(merged.dispatched)
         document["dispatched_order"] = merged.dispatched_order
         document["seen"] = sorted({*document.get("seen", ()), *merged.seen})

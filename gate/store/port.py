@@ -65,6 +65,20 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class Incomplete:
+    """What the commit of a new claim told by itself: the bundle is not whole yet.
+
+    `missing` are the required extensions of which no claim had been committed
+    by then, and `newest` is the greatest generation recorded of the claim's own
+    object. Nothing else was read, for nothing else matters to a bundle that
+    waits; whoever commits what is missing learns that it is not.
+    """
+
+    missing: tuple[str, ...]
+    newest: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredJob:
     """A job as it was read or written, with what a conditional write compares.
 
@@ -102,11 +116,13 @@ class Retention:
 class Store(Protocol):
     """Claims, manifests and jobs."""
 
-    def record(self, claim: Claim) -> Recorded:
+    def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Recorded | Incomplete:
         """Create the claim if absent and, in the same transaction, merge its component.
 
-        Then read the manifest, strongly consistent. A claim that exists is an
-        ordinary outcome (`first` is false) and leaves everything unchanged.
+        If that very transaction shows that one of the `required` extensions is
+        missing, that is the answer. Otherwise the manifest is read, strongly
+        consistent. A claim that exists is an ordinary outcome (`first` is
+        false) and leaves everything unchanged.
         """
         ...
 

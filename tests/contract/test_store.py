@@ -13,6 +13,7 @@ from gate.errors import CorruptError, MissingCrsError, StorageBusyError
 from gate.identity import Pin
 from gate.job import ENDED, State
 from gate.manifest import PublishedRevision
+from gate.store.port import Incomplete, Recorded
 from tests.contract.stores import (
     BUCKET,
     GENERATION,
@@ -23,9 +24,11 @@ from tests.contract.stores import (
     StoreBench,
     claim_of,
     job_of,
+    whole,
 )
 
 WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
+REQUIRED = (".shp", ".shx", ".dbf")
 
 
 @pytest.fixture(params=["memory", pytest.param("firestore", marks=pytest.mark.emulator)])
@@ -71,6 +74,61 @@ def test_a_record_reads_its_own_write(bench: StoreBench) -> None:
     assert recorded.manifest.components == {"in/roads.shp": 1, "in/roads.dbf": 2}
     assert recorded.manifest.updated_at is not None
     assert recorded.manifest.updated_at <= recorded.now
+
+
+def test_a_claim_learns_by_its_own_commit_what_is_missing(bench: StoreBench) -> None:
+    """Design 4: a waiting event is told which required files nobody has recorded, in order."""
+    first = bench.store.record(claim_of("in/roads.shx", 5), REQUIRED)
+    assert first == Incomplete((".shp", ".dbf"), 5)
+    second = bench.store.record(claim_of("in/ROADS.SHP", 6), REQUIRED)
+    assert second == Incomplete((".dbf",), 6)
+
+
+def test_the_claim_that_completes_a_bundle_reads_it_whole(bench: StoreBench) -> None:
+    """Design 4: completeness cannot be missed: whoever commits last reads everything."""
+    bench.store.record(claim_of("in/roads.shx"), REQUIRED)
+    bench.store.record(claim_of("in/roads.dbf"), REQUIRED)
+    recorded = bench.store.record(claim_of("in/roads.shp"), REQUIRED)
+    assert set(whole(recorded).manifest.seen) == set(REQUIRED)
+
+
+def test_of_all_claims_of_a_bundle_at_once_one_reads_it_whole(bench: StoreBench) -> None:
+    """Scenario C1: however the commits fall, exactly one of three is not told to wait."""
+    claims = [claim_of(f"in/roads{each}") for each in REQUIRED]
+    with ThreadPoolExecutor(len(claims)) as threads:
+        answers = list(threads.map(lambda claim: bench.store.record(claim, REQUIRED), claims))
+    assert sum(isinstance(each, Recorded) for each in answers) == 1
+
+
+def test_a_late_claim_of_an_incomplete_bundle_is_told_of_the_newer(bench: StoreBench) -> None:
+    """Scenario C2: a stale event is told the newer generation of its object, also while waiting."""
+    bench.store.record(claim_of("in/roads.shp", 9), REQUIRED)
+    late = bench.store.record(claim_of("in/roads.shp", 8), REQUIRED)
+    assert late == Incomplete((".shx", ".dbf"), 9)
+
+
+def test_a_sidecar_counts_once_it_is_required(bench: StoreBench) -> None:
+    """Design 4: what was recorded before a deployment required it is not missing."""
+    bench.store.record(claim_of("in/roads.prj"), REQUIRED)
+    bench.store.record(claim_of("in/roads.shp"), REQUIRED)
+    more = (*REQUIRED, ".prj")
+    assert bench.store.record(claim_of("in/roads.shx"), more) == Incomplete((".dbf",), GENERATION)
+
+
+def test_a_sidecar_found_by_listing_counts_as_recorded(bench: StoreBench) -> None:
+    """Design 4: what a dispatch found in the bucket is not missing afterwards."""
+    job = bench.due("in/roads.shp")
+    bench.store.dispatch(job, (Pin("in/roads.prj", 3),))
+    answer = bench.store.record(claim_of("in/roads.shx"), (".dbf", ".prj"))
+    assert answer == Incomplete((".dbf",), GENERATION)
+
+
+def test_a_duplicate_is_never_told_to_wait(bench: StoreBench) -> None:
+    """Scenario A1: a claim that exists reads the manifest, since nothing was committed now."""
+    claim = claim_of("in/roads.shp")
+    bench.store.record(claim, REQUIRED)
+    again = bench.store.record(claim_of("in/roads.shp"), REQUIRED)
+    assert not whole(again).first
 
 
 def test_only_the_last_claim_of_a_bundle_is_the_latest(bench: StoreBench) -> None:

@@ -40,10 +40,10 @@ def test_an_ignored_object_costs_nothing(bench: FirestoreBench, wire: Wire) -> N
     assert wire.calls == []
 
 
-def test_a_waiting_event_costs_two_calls(bench: FirestoreBench, wire: Wire) -> None:
-    """Design 4: claim and manifest in one commit, then one read; three calls are allowed."""
+def test_a_waiting_event_costs_one_call(bench: FirestoreBench, wire: Wire) -> None:
+    """Design 4: the commit itself tells that a required file is missing; three are allowed."""
     assert intake_over(bench.store)(finalized(SHP)).outcome is Outcome.WAITING
-    assert wire.calls == [WRITE, READ]
+    assert wire.calls == [WRITE]
 
 
 def test_a_duplicate_costs_two_calls(bench: FirestoreBench, wire: Wire) -> None:

@@ -270,20 +270,22 @@ def test_of_events_that_read_a_whole_bundle_the_last_recorded_dispatches(world: 
 
     The later one is killed before it gets there; its redelivery dispatches.
     """
-    shape, index, table = world.upload_bundle("in/roads")
-    world.deliver(shape)
+    *others, table = world.upload_bundle("in/roads")
+    for event in others:
+        world.deliver(event)
+    sidecar = world.upload("in/roads.prj", text(".prj", "first"))
 
     def later() -> None:
         world.faults.after("store.record", raising(Crash()))
-        world.deliver(table)
+        world.deliver(sidecar)
 
     world.faults.after("store.record", later)
-    assert world.deliver(index) is Answer.ACK
+    assert world.deliver(table) is Answer.ACK
     assert world.outcomes[-1] is Outcome.INCLUDED
     assert not world.jobs
-    assert world.deliver(table) is Answer.ACK
+    assert world.deliver(sidecar) is Answer.ACK
     assert world.outcomes[-1] is Outcome.DISPATCHED
-    assert world.rows("in/roads") == expected("first")
+    assert world.rows("in/roads") == expected("first", crs="first")
 
 
 def test_one_replaced_file_is_taken_once_the_uploads_have_rested(world: World) -> None:

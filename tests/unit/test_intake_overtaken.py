@@ -14,10 +14,11 @@ from gate.identity import Pin
 from gate.intake import Intake, Outcome, Receipt
 from gate.job import Job
 from gate.store.memory import MemoryStore
-from gate.store.port import Claim, Recorded, StoredJob
+from gate.store.port import Claim, Incomplete, Recorded, StoredJob
 
 SETTINGS = settings.load({"SINK": "gs://datasets/layers"})
 WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
+LATE = "in/roads.prj"
 
 
 class SlowReads(MemoryStore):
@@ -28,13 +29,15 @@ class SlowReads(MemoryStore):
         self.time = datetime(2026, 3, 1, tzinfo=UTC)
         self.meanwhile: list[Claim] = []
 
-    def record(self, claim: Claim) -> Recorded:
+    def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Recorded | Incomplete:
         """Record the claim, then those that are to overtake it, then read."""
-        own = super().record(claim)
+        own = super().record(claim, required)
         for other in self.meanwhile:
             super().record(other)
         overtaken = bool(self.meanwhile)
         self.meanwhile = []
+        if isinstance(own, Incomplete):
+            return own
         return replace(
             own,
             latest=own.latest and not overtaken,
@@ -61,17 +64,18 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Scene:
-    """Return a bundle of which one component is recorded."""
+    """Return a bundle of which one required component is missing."""
     store, tokens = SlowReads(), count()
     scene = Scene(store, Intake(store, SETTINGS, lambda _: (), lambda: f"token-{next(tokens)}"))
     scene.deliver(WHOLE[0])
+    scene.deliver(WHOLE[1])
     return scene
 
 
 def test_an_event_leaves_the_dispatch_to_the_one_recorded_after_it(scene: Scene) -> None:
     """Design 4: of two events that read the whole bundle, the last recorded dispatches it."""
-    scene.overtake_with(WHOLE[2])
-    receipt = scene.deliver(WHOLE[1])
+    scene.overtake_with(LATE)
+    receipt = scene.deliver(WHOLE[2])
     assert receipt.outcome is Outcome.INCLUDED
     assert receipt.work is None
     assert scene.store.jobs == {}
@@ -79,16 +83,16 @@ def test_an_event_leaves_the_dispatch_to_the_one_recorded_after_it(scene: Scene)
 
 def test_the_redelivery_of_the_last_one_recorded_dispatches(scene: Scene) -> None:
     """Scenario A6: if the event that was left the dispatch died, its redelivery finishes it."""
-    scene.overtake_with(WHOLE[2])
-    scene.deliver(WHOLE[1])
-    assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
+    scene.overtake_with(LATE)
+    scene.deliver(WHOLE[2])
+    assert scene.deliver(LATE).outcome is Outcome.DISPATCHED
     assert len(scene.store.jobs) == 1
 
 
 def test_a_duplicate_leaves_the_dispatch_to_it_too(scene: Scene) -> None:
     """Scenario A2: a duplicate that comes while the last event is at work does not race it."""
-    scene.overtake_with(WHOLE[2])
-    scene.deliver(WHOLE[1])
+    scene.overtake_with(LATE)
+    scene.deliver(WHOLE[2])
     receipt = scene.deliver(WHOLE[0])
     assert receipt.outcome is Outcome.DUPLICATE
     assert scene.store.jobs == {}
@@ -96,8 +100,8 @@ def test_a_duplicate_leaves_the_dispatch_to_it_too(scene: Scene) -> None:
 
 def test_whoever_comes_once_the_uploads_have_rested_dispatches(scene: Scene) -> None:
     """Scenario A7: after the settle time nothing is left to others, to the second."""
-    scene.overtake_with(WHOLE[2])
-    scene.deliver(WHOLE[1])
+    scene.overtake_with(LATE)
+    scene.deliver(WHOLE[2])
     scene.store.time += SETTINGS.retention.settle - timedelta(seconds=1)
     assert scene.deliver(WHOLE[0]).work is None
     scene.store.time += timedelta(seconds=1)
@@ -106,7 +110,15 @@ def test_whoever_comes_once_the_uploads_have_rested_dispatches(scene: Scene) -> 
 
 def test_an_event_that_nothing_overtook_dispatches(scene: Scene) -> None:
     """Design 4: the last event to be recorded reads the whole bundle and dispatches it."""
-    scene.deliver(WHOLE[1])
+    assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
+
+
+def test_an_event_that_completes_nothing_waits_whoever_comes_after_it(scene: Scene) -> None:
+    """Design 4: what was missing as an event was committed is left to the event that brings it."""
+    scene.overtake_with(WHOLE[2])
+    receipt = scene.deliver(LATE)
+    assert receipt.outcome is Outcome.WAITING
+    assert receipt.detail == "needs .dbf"
     assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
 
 
