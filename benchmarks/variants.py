@@ -8,7 +8,6 @@ from typing import Any
 
 from google.api_core import exceptions as api
 from google.cloud import firestore
-from google.cloud.firestore_v1.types import WriteResult
 
 from gate.errors import StoreBusyError
 from gate.identity import Revision, bundle_id, job_id
@@ -24,7 +23,7 @@ class BegunStore(FirestoreStore):
         super().__init__(client, *others)
         self._begun_by = client
 
-    def _commit(self, write: Callable[[Any], None]) -> list[WriteResult] | None:
+    def _commit(self, write: Callable[[Any], None]) -> list[firestore.types.WriteResult] | None:
         transaction = self._begun_by.transaction()
         try:
             firestore.transactional(write)(transaction)

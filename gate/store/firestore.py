@@ -33,7 +33,6 @@ from typing import Any, TypeVar
 from google.api_core import exceptions as api
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import firestore
-from google.cloud.firestore_v1.types import WriteResult
 
 from gate.errors import ConfigurationError, StoreBusyError, StoreQuotaError
 from gate.identity import Pin, bundle_id
@@ -293,7 +292,9 @@ class FirestoreStore:
             }
         )
 
-    def _commit(self, write: Callable[[firestore.WriteBatch], None]) -> list[WriteResult] | None:
+    def _commit(
+        self, write: Callable[[firestore.WriteBatch], None]
+    ) -> list[firestore.types.WriteResult] | None:
         """Apply the writes in one transaction; return the result of each.
 
         The Commit call without a transaction id is a transaction of its own:
@@ -302,7 +303,7 @@ class FirestoreStore:
         caller reads and compares. `write` may run many times and only adds.
         """
 
-        def run() -> list[WriteResult] | None:
+        def run() -> list[firestore.types.WriteResult] | None:
             batch = self._client.batch()
             write(batch)
             try:
@@ -334,7 +335,7 @@ class FirestoreStore:
         raise AssertionError("the last round returns or raises")
 
 
-def version_of(results: list[WriteResult]) -> Version:
+def version_of(results: list[firestore.types.WriteResult]) -> Version:
     """Return the version of the document that was written first."""
     return Version(results[0].update_time)
 
@@ -352,7 +353,7 @@ def registers(
 
 
 def registers_after(
-    result: WriteResult, name: str, newest: Mapping[str, object]
+    result: firestore.types.WriteResult, name: str, newest: Mapping[str, object]
 ) -> dict[tuple[str, str], int]:
     """Return the registers of a manifest as its merge left them.
 
