@@ -17,7 +17,7 @@ PIP_INSTALL = pip install -qq --disable-pip-version-check
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
 	@echo 'make up           start the local stack and keep it until Ctrl-C'
-	@echo 'make test         run every test: unit, contract, properties, emulator, e2e'
+	@echo 'make test         run every test: unit, contract, properties, emulator, deployment, e2e'
 	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'

@@ -67,6 +67,29 @@ def parser() -> argparse.ArgumentParser:
     )
     inspect_parser.set_defaults(command=inspect)
 
+    doctor_parser = commands.add_parser(
+        "doctor",
+        help="check a deployment, and say what to do about what is wrong",
+        description="Check a deployed function and what it depends on, through gcloud. Nothing is "
+        "changed. The exit code is 0 if nothing failed, 1 if something did, 2 if something could "
+        "not be checked.",
+    )
+    doctor_parser.add_argument(
+        "function", nargs="?", default="ingest", help="the function that takes events (%(default)s)"
+    )
+    doctor_parser.add_argument("--region", help="where it is deployed")
+    doctor_parser.add_argument("--project", default="", help="if not that of gcloud")
+    doctor_parser.add_argument(
+        "--function-json",
+        type=Path,
+        metavar="FILE",
+        help="what `gcloud functions describe --format=json` printed; - is standard input",
+    )
+    doctor_parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of lines"
+    )
+    doctor_parser.set_defaults(command=doctor)
+
     local = commands.add_parser(
         "local",
         help="run the gate on this machine, with emulators",
@@ -132,6 +155,31 @@ def inspect(options: argparse.Namespace) -> int:
         what = failure.strerror or str(failure)
         return unusable(f"standard output: {what}; send it somewhere else")
     return 0 if all(each.clean for each in found) else 1
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Check a deployment; what keeps it from looking at the function at all is exit code 2."""
+    from gate.doctor import examination, gcloud, text
+    from gate.doctor.finding import Verdict, worst
+    from gate.doctor.function import read
+
+    try:
+        if options.function_json:
+            named = options.function_json
+            function = read(sys.stdin.read() if named == Path("-") else named.read_bytes())
+        elif options.region:
+            function = examination.fetched(
+                gcloud.ask, options.function, options.region, options.project
+            )
+        else:
+            return unusable("doctor: it is not said where to look; add --region=REGION")
+    except GateError as error:
+        return unusable(str(error))
+    except OSError as error:
+        return unusable(f"{named}: {error.strerror}; name another file")
+    findings = tuple(examination.examine(function, gcloud.ask))
+    tell(sys.stdout, text.as_json(findings) if options.json else text.as_text(findings))
+    return {Verdict.FAILED: 1, Verdict.UNCHECKED: UNUSABLE}.get(worst(findings), 0)
 
 
 def unusable(message: str) -> int:

@@ -1,0 +1,1 @@
+"""Check a deployment, and say what to do about what is wrong."""

@@ -1,0 +1,139 @@
+"""`python -m gate doctor`: where it looks, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate import cli
+from gate.doctor import gcloud
+from gate.errors import ConfigurationError
+from tests.deployments import bucket, description, text
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Return the commands that gcloud is asked, which has a sound function in a bucket's place."""
+    commands: list[tuple[str, ...]] = []
+
+    def ask(*words: str) -> Any:
+        commands.append(words)
+        if words[:2] == ("functions", "describe"):
+            return description()
+        return bucket()
+
+    monkeypatch.setattr(gcloud, "ask", ask)
+    return commands
+
+
+def test_a_sound_function_ends_with_0(
+    asked: list[tuple[str, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A function that is fetched by name and is sound ends with 0 and nothing but `ok`."""
+    assert cli.main(["doctor", "ingest", "--region=europe-west1", "--project=acme"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(line.startswith("ok ") for line in lines)
+    options = ("--gen2", "--region=europe-west1", "--project=acme")
+    assert asked[0] == ("functions", "describe", "ingest", *options)
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_description_in_a_file_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A12: a saved description without retries ends with 1, and the last line says why."""
+    saved = tmp_path / "function.json"
+    saved.write_text(text(trigger={"retryPolicy": None}))
+    assert cli.main(["doctor", "--function-json", str(saved)]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("failed     function ingest: its retry policy is not set")
+    assert last.endswith("; deploy it with --retry")
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_description_comes_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A12: `-` reads standard input, and `--json` gives a program every finding."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text(trigger={"retryPolicy": None})))
+    assert cli.main(["doctor", "--function-json", "-", "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    [failure] = [each for each in findings if each["verdict"] == "failed"]
+    assert failure["check"] == "retry_policy"
+    assert failure["todo"] == "deploy it with --retry"
+
+
+def test_what_cannot_be_checked_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Nothing failed, and still there is no verdict while something could not be asked."""
+
+    def ask(*words: str) -> Any:
+        raise ConfigurationError("command not found", where="gcloud", cure="install it")
+
+    monkeypatch.setattr(gcloud, "ask", ask)
+    saved = tmp_path / "function.json"
+    saved.write_text(text())
+    assert cli.main(["doctor", "--function-json", str(saved)]) == 2
+    assert "unchecked  gcloud: command not found; install it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["doctor"], "doctor: it is not said where to look; add --region=REGION\n"),
+        (["doctor", "--function-json", "gone"], "gone: No such file or directory; "),
+        (["doctor", "--function-json", "list.json"], "description of the function: it describes"),
+        (["doctor", "--function-json", "torn.json"], "description of the function: it is no JSON"),
+    ],
+)
+def test_nothing_to_look_at_ends_with_2(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a function to look at, one line on standard error says so, exit code 2."""
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "torn.json").write_bytes(b"{\xff")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(said)
+    assert told.err.count("\n") == 1
+    assert told.out == ""
+
+
+SCRIPT = """#!/bin/sh
+case "$*" in
+"storage ls --format=json --quiet") echo '[1]' ;;
+*) echo 'ERROR: (gcloud.x)   no
+such thing' >&2; exit 1 ;;
+esac
+"""
+
+
+def test_gcloud_answers_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command prints is decoded, and what it refuses is an error in one line."""
+    command = tmp_path / "gcloud"
+    command.write_text(SCRIPT)
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gcloud.ask("storage", "ls") == [1]
+    with pytest.raises(ConfigurationError) as refused:
+        gcloud.ask("storage", "nothing")
+    assert str(refused.value) == "gcloud storage nothing: (gcloud.x) no such thing; try it by hand"
+
+
+def test_without_gcloud_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without gcloud is told to install it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"^gcloud: command not found; install it$"):
+        gcloud.ask("storage", "ls")
