@@ -1,8 +1,8 @@
 """Dead letters: what could not be ingested, said in full to whoever must act.
 
 The state of the job flips first, the message follows; a message that could not
-be sent leaves the job marked as not notified. The same letter may be sent
-twice: `dedupe_id` lets a consumer count it once.
+be sent leaves the job marked as not notified, and the sweep sends it. The same
+letter may be sent twice: `dedupe_id` lets a consumer count it once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gate import log
+from gate.errors import MalformedEventError
 from gate.events import Malformed
 from gate.identity import digest
-from gate.job import Job, bounded
+from gate.job import Job
+from gate.scrubbing import bounded
+
+# What a person types; the id of the job follows.
+REDRIVE_COMMAND = "python -m gate redrive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,9 @@ class DeadLetters(Protocol):
 def of_job(job: Job) -> DeadLetter:
     """Return the letter of a job that ended dead, held or partial.
 
-    That of an archive names its first failed layers, each with code and cure,
-    how many there are, and the index that has them all.
+    It says what failed, what can be done, and the command that tries again
+    once that is done. That of an archive names its first failed layers, each
+    with code and cure, how many there are, and the index that has them all.
     """
     last = job.history[-1]
     bundle = job.revision.bundle
@@ -55,6 +61,9 @@ def of_job(job: Job) -> DeadLetter:
             "state": job.state.value,
             "code": last.code,
             "message": last.message,
+            "cause": last.message.removesuffix(f"; {last.cure}"),
+            "cure": last.cure,
+            "redrive": f"{REDRIVE_COMMAND} {job.id}",
             "bundle": str(bundle),
             "bucket": bundle.bucket,
             "basename": bundle.basename,
@@ -82,13 +91,16 @@ def of_job(job: Job) -> DeadLetter:
 
 def of_event(event: Malformed) -> DeadLetter:
     """Return the letter of an event that no version of this function could process."""
+    cause = f"event {event.event_id or 'without id'}: {event.reason}"
     return DeadLetter(
         dedupe_id=digest(event.event_id, event.reason, event.raw),
-        code="malformed_event",
+        code=MalformedEventError.code,
         body={
             "kind": "event",
-            "code": "malformed_event",
-            "message": f"event {event.event_id or 'without id'}: {event.reason}; find who sends it",
+            "code": MalformedEventError.code,
+            "message": f"{cause}; {MalformedEventError.cure}",
+            "cause": cause,
+            "cure": MalformedEventError.cure,
             "event": event.event_id,
             "raw": bounded(event.raw),
         },

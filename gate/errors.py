@@ -193,7 +193,10 @@ class TooLargeError(BundleError):
     """The bundle is larger than the limit the deployment was given."""
 
     code = "too_large"
-    cure = "split the layer, or raise MAX_BUNDLE_BYTES together with the function's memory"
+    cure = (
+        "split the layer, or raise MAX_BUNDLE_BYTES together with the function's memory"
+        " and redrive the job"
+    )
 
 
 class NotAnArchiveError(BundleError):
@@ -242,7 +245,7 @@ class PermissionDeniedError(BundleError):
     """The function may not read or write an object; waiting does not help."""
 
     code = "permission"
-    cure = "grant the function's service account access to the bucket, then upload the bundle again"
+    cure = "grant the function's service account access to the bucket, then redrive the job"
 
 
 class DatasetTakenError(BundleError):
@@ -258,7 +261,7 @@ class AttemptsExhaustedError(BundleError):
     code = "attempts_exhausted"
     cure = (
         "see the history; raise the function's memory or timeout if it was killed,"
-        " then upload the bundle again"
+        " then redrive the job"
     )
 
 
@@ -297,14 +300,14 @@ class UnknownOverrideError(HeldError):
     """The metadata of an object names an encoding, a CRS or a layer that does not exist."""
 
     code = "unknown_override"
-    cure = "correct the metadata of the object and deliver its event again"
+    cure = "correct the metadata of the object and redrive the job"
 
 
 class ConflictingOverridesError(HeldError):
     """The metadata of two components of one bundle contradict each other."""
 
     code = "conflicting_overrides"
-    cure = "remove the metadata from one of the two, or make them equal"
+    cure = "remove the metadata from one of the two or make them equal, and redrive the job"
 
 
 # --- the event --------------------------------------------------------------

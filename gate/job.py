@@ -5,7 +5,8 @@
                        │  ▲
        fail transient  │  │ take over: lease expired, or failed and due;
                        ▼  │            fence + 1, attempts + 1
-                      failed
+                      failed ◄──────────────── partial | dead | held
+                             redrive, by a person: fence + 1, attempts 0
 
 A worker owns a job by its lease, and the fence says which owner is the latest:
 a worker that was stalled past its lease finds that its next conditional write
@@ -20,7 +21,6 @@ lands only on the state it was decided from is the store's promise
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -29,10 +29,12 @@ from typing import Any
 
 from gate.errors import AttemptsExhaustedError, GateError
 from gate.identity import Revision
+from gate.scrubbing import bounded
 
 HISTORY_LENGTH = 20
-MESSAGE_CHARACTERS = 2000
-LAST_CURE = "once the cause has passed, upload the bundle again"
+# The code of a history entry that says who redrove the job.
+REDRIVEN = "redriven"
+LAST_CURE = "once the cause has passed, redrive the job or upload the bundle again"
 
 
 class State(Enum):
@@ -47,16 +49,22 @@ class State(Enum):
     HELD = "held"
 
 
-# The legal moves. Each end is reached only from a claim that is still owned. A
-# held job is taken up again when a person may have supplied the fact.
+# What a person may give new attempts.
+REDRIVABLE = frozenset({State.FAILED, State.PARTIAL, State.DEAD, State.HELD})
+_REDRIVE = frozenset({State.FAILED, State.SUPERSEDED})
+
+# The legal moves. A worker reaches an end only from a claim that it still owns.
+# A held job is taken up again when a person may have supplied the fact. From
+# where a person can redrive a job, it becomes due again, or turns out to be
+# overtaken.
 MOVES: Mapping[State, frozenset[State]] = {
     State.RUNNING: frozenset(State),
-    State.FAILED: frozenset({State.RUNNING}),
+    State.FAILED: frozenset({State.RUNNING}) | _REDRIVE,
     State.DONE: frozenset(),
-    State.PARTIAL: frozenset(),
-    State.DEAD: frozenset(),
+    State.PARTIAL: _REDRIVE,
+    State.DEAD: _REDRIVE,
     State.SUPERSEDED: frozenset(),
-    State.HELD: frozenset({State.RUNNING}),
+    State.HELD: frozenset({State.RUNNING}) | _REDRIVE,
 }
 
 ENDED = frozenset({State.DONE, State.PARTIAL, State.DEAD, State.SUPERSEDED, State.HELD})
@@ -80,13 +88,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """How one attempt ended; kept in a list of bounded length."""
+    """How one attempt ended; kept in a list of bounded length.
+
+    `message` is whole; `cure` is its last part, what a person can do, if anything.
+    """
 
     at: datetime
     fence: int
     attempt: int
     code: str
     message: str
+    cure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +251,7 @@ def superseded(job: Job, *, now: datetime, why: str) -> Job:
 
 def partial(job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any]) -> Job:
     """Return the job ended with some layers published, and a letter on the others to be sent."""
-    ended = _remember(job, now, error.code, str(error))
+    ended = _failure(job, now, error)
     return replace(_moved(ended, State.PARTIAL), ended_at=now, summary=summary, notified=False)
 
 
@@ -247,7 +259,7 @@ def held(
     job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any] | None = None
 ) -> Job:
     """Return the job put aside until a person supplies a fact."""
-    ended = _remember(job, now, error.code, str(error))
+    ended = _failure(job, now, error)
     return replace(_moved(ended, State.HELD), ended_at=now, summary=summary or {}, notified=False)
 
 
@@ -255,7 +267,7 @@ def dead(
     job: Job, error: GateError, *, now: datetime, summary: Mapping[str, Any] | None = None
 ) -> Job:
     """Return the job ended as a dead letter that is still to be sent."""
-    ended = _remember(job, now, error.code, str(error))
+    ended = _failure(job, now, error)
     return replace(
         _moved(ended, State.DEAD),
         ended_at=now,
@@ -273,7 +285,7 @@ def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
     if job.attempts >= limits.max_attempts:
         cure = f"attempt {job.attempts} was the last; {LAST_CURE}"
         return dead(job, error.with_cure(cure), now=now)
-    ended = _remember(job, now, error.code, str(error))
+    ended = _failure(job, now, error)
     return replace(
         _moved(ended, State.FAILED), next_attempt_at=now + limits.wait_after(job.attempts)
     )
@@ -284,29 +296,36 @@ def notified(job: Job) -> Job:
     return replace(job, notified=True)
 
 
-# What must not reach a record that people forward: credentials inside URIs,
-# bearer tokens, and key=value pairs whose key says that the value is secret.
-_SECRETS = (
-    (re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"), "***"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
-    (
-        re.compile(r"(?i)\b(password|passwd|pwd|secret|token|api[_-]?key)\b(\s*[=:]\s*)\S+"),
-        r"\1\2***",
-    ),
-)
+def redriven(job: Job, *, actor: str, reason: str, token: str, now: datetime) -> Job:
+    """Return the job due at once with all its attempts to come, as a person asked.
+
+    The fence grows and the token is new, so that a worker of an earlier claim
+    stays out. The history is kept, with who asked and why. The summary is not:
+    a held job is to be run even if the metadata of its objects is what it was.
+    The letter it may have owed is void. Raises `ValueError` if the job is not
+    one of `REDRIVABLE`.
+    """
+    if job.state not in REDRIVABLE:
+        raise ValueError(f"job {job.id} is {job.state.value} and cannot be redriven")
+    asked = f"redriven by {actor}: {reason}" if reason else f"redriven by {actor}"
+    return replace(
+        _moved(_remember(job, now, REDRIVEN, asked), State.FAILED),
+        fence=job.fence + 1,
+        attempts=0,
+        token=token,
+        next_attempt_at=now,
+        ended_at=None,
+        summary={},
+        notified=True,
+    )
 
 
-def bounded(message: str) -> str:
-    """Return the message without secrets and no longer than a record should carry."""
-    for pattern, mask in _SECRETS:
-        message = pattern.sub(mask, message)
-    if len(message) <= MESSAGE_CHARACTERS:
-        return message
-    return f"{message[:MESSAGE_CHARACTERS]}… ({len(message)} characters)"
+def _failure(job: Job, now: datetime, error: GateError) -> Job:
+    return _remember(job, now, error.code, str(error), bounded(error.todo))
 
 
-def _remember(job: Job, now: datetime, code: str, message: str) -> Job:
-    entry = HistoryEntry(now, job.fence, job.attempts, code, bounded(message))
+def _remember(job: Job, now: datetime, code: str, message: str, cure: str = "") -> Job:
+    entry = HistoryEntry(now, job.fence, job.attempts, code, bounded(message), cure)
     return replace(job, history=(*job.history, entry)[-HISTORY_LENGTH:])
 
 

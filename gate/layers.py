@@ -25,11 +25,11 @@ from gate.errors import (
     UnexpectedError,
     UnknownOverrideError,
 )
-from gate.job import bounded
 from gate.names import Bundle, fold
 from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
 from gate.publishing import Publisher, Unread, as_uploaded, fields, values_changed
+from gate.scrubbing import bounded
 from gate.shapefile.port import ArchivedLayer, Contents, Notice
 from gate.sinks.port import Outdated, Published
 
@@ -167,7 +167,7 @@ def selected(contents: Contents, wanted: str, where: str) -> Contents:
     raise UnknownOverrideError(
         f"the metadata layer={wanted[:NAME_CHARACTERS]!r} names {how} of {names}",
         where=where,
-        cure="name one of these layers, and deliver the archive's event again",
+        cure="name one of these layers, and redrive the job",
     )
 
 

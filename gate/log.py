@@ -12,7 +12,7 @@ import traceback
 from contextvars import ContextVar
 from typing import Any
 
-from gate.job import bounded
+from gate.scrubbing import bounded
 
 # The trace of the request being served, as Cloud Logging wants it:
 # projects/PROJECT/traces/TRACE. Empty outside a request.

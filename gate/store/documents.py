@@ -101,6 +101,7 @@ def job_fields(job: Job) -> dict[str, Any]:
                 "attempt": entry.attempt,
                 "code": entry.code,
                 "message": entry.message,
+                "cure": entry.cure,
             }
             for entry in job.history
         ],
@@ -128,7 +129,12 @@ def job_from(document: Document) -> Job:
         summary=dict(document.get("summary", {})),
         history=tuple(
             HistoryEntry(
-                entry["at"], entry["fence"], entry["attempt"], entry["code"], entry["message"]
+                entry["at"],
+                entry["fence"],
+                entry["attempt"],
+                entry["code"],
+                entry["message"],
+                entry.get("cure", ""),
             )
             for entry in document.get("history", ())
         ),

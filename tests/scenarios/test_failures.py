@@ -249,7 +249,7 @@ def test_the_letter_of_a_last_attempt_promises_no_other(world: World) -> None:
     assert letter.code == "storage_busy"
     assert letter.body["message"] == (
         "gs://uploads/in/roads.shp: 503; attempt 1 was the last;"
-        " once the cause has passed, upload the bundle again"
+        " once the cause has passed, redrive the job or upload the bundle again"
     )
 
 

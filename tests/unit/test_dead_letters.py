@@ -9,7 +9,7 @@ import pytest
 
 from gate import dead_letters, job
 from gate.dead_letters import LoggedDeadLetters
-from gate.errors import CorruptError
+from gate.errors import CorruptError, MalformedEventError
 from gate.events import Malformed
 from gate.identity import Pin, Revision
 from gate.job import Job, Limits
@@ -39,6 +39,9 @@ def test_a_letter_of_a_job_needs_nothing_else_to_be_understood() -> None:
         "state": "dead",
         "code": "corrupt",
         "message": message,
+        "cause": "roads.shp: the header is wrong",
+        "cure": CorruptError.cure,
+        "redrive": f"python -m gate redrive {REVISION.id}",
         "bundle": "gs://uploads/in/roads",
         "bucket": "uploads",
         "basename": "in/roads",
@@ -79,7 +82,9 @@ def test_a_letter_of_an_event_holds_its_beginning() -> None:
     assert letter.body == {
         "kind": "event",
         "code": "malformed_event",
-        "message": "event e1: name is missing; find who sends it",
+        "message": f"event e1: name is missing; {MalformedEventError.cure}",
+        "cause": "event e1: name is missing",
+        "cure": MalformedEventError.cure,
         "event": "e1",
         "raw": "{'bucket': 'uploads'}",
     }

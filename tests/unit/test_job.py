@@ -9,9 +9,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gate import job
-from gate.errors import ChecksumError, CorruptError, HeldError, StorageBusyError
+from gate.errors import ChecksumError, CorruptError, GateError, HeldError, StorageBusyError
 from gate.identity import Pin, Revision
-from gate.job import ENDED, FINISHED, MOVES, Busy, Claimed, Ended, Job, Limits, State
+from gate.job import (
+    ENDED,
+    FINISHED,
+    MOVES,
+    Busy,
+    Claimed,
+    Ended,
+    HistoryEntry,
+    Job,
+    Limits,
+    State,
+)
 from gate.names import Bundle
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -64,11 +75,13 @@ def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> N
 
 
 def test_the_table_is_the_one_of_the_design() -> None:
-    """E4: a running job may go anywhere, a failed one be claimed, held alone be left."""
+    """E4, G7: a running job may go anywhere; what failed can be redriven; well ended is ended."""
+    redrive = {State.FAILED, State.SUPERSEDED}
     assert MOVES[State.RUNNING] == set(State)
-    assert MOVES[State.FAILED] == {State.RUNNING}
-    assert MOVES[State.HELD] == {State.RUNNING}
-    assert all(not MOVES[state] for state in FINISHED)
+    assert MOVES[State.FAILED] == MOVES[State.HELD] == {State.RUNNING, *redrive}
+    assert MOVES[State.DEAD] == MOVES[State.PARTIAL] == redrive
+    assert not MOVES[State.DONE]
+    assert not MOVES[State.SUPERSEDED]
     assert set(State) - {State.RUNNING, State.FAILED} == ENDED
     assert ENDED - {State.HELD} == FINISHED
     assert [state for state in State if a_job(state).ended] == [
@@ -208,43 +221,62 @@ def test_history_is_bounded_and_keeps_the_newest() -> None:
     assert [entry.attempt for entry in lived.history] == list(range(11, 31))
 
 
-def test_a_message_is_cut_to_what_a_record_should_carry() -> None:
-    """G10, F11: a long message keeps its beginning and says how long it was."""
-    assert job.bounded("x" * 2000) == "x" * 2000
-    cut = job.bounded("x" * 2001)
-    assert cut == "x" * 2000 + "… (2001 characters)"
-    dead = job.dead(a_job(), CorruptError("y" * 1_000_000), now=NOW)
-    assert len(dead.history[-1].message) < 2050
+def test_what_a_record_carries_of_an_error_has_an_end_and_no_secret() -> None:
+    """G10, F11: message and cure of an entry are scrubbed and cut; the cure stands by itself."""
+    error = CorruptError("password=hunter2 " + "y" * 1_000_000, cure="pwd=hunter2 goes")
+    for move in (State.DEAD, State.HELD, State.PARTIAL, State.FAILED):
+        entry = _ended_as(move, error).history[-1]
+        assert "hunter2" not in f"{entry}"
+        assert len(entry.message) < 2050
+        assert entry.cure == "pwd=*** goes"
+        assert entry.message.endswith(f"; {entry.cure}")
 
 
-@pytest.mark.parametrize(
-    ("message", "scrubbed"),
-    [
-        ("postgresql://gate:hunter2@db/gis", "postgresql://***@db/gis"),
-        ("https://:hunter2@host/x", "https://***@host/x"),
-        ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer ***"),
-        ("basic dXNlcjpodW50ZXIy", "basic ***"),
-        ("password=hunter2 next", "password=*** next"),
-        ("PWD: hunter2", "PWD: ***"),
-        ("api-key = hunter2", "api-key = ***"),
-        ("api_key=hunter2&x=1", "api_key=***"),
-        ("token=hunter2 secret: hunter2", "token=*** secret: ***"),
-        ("https://storage.example/in/roads.shp", "https://storage.example/in/roads.shp"),
-        ("the bearer of news", "the bearer of news"),
-        ("tokens are counted", "tokens are counted"),
-    ],
-)
-def test_secrets_do_not_reach_a_record(message: str, scrubbed: str) -> None:
-    """G10: credentials in URIs, bearer tokens and secret values are masked, other text is kept."""
-    assert job.bounded(message) == scrubbed
-    dead = job.dead(a_job(), CorruptError(message), now=NOW)
-    assert "hunter2" not in dead.history[-1].message
+def _ended_as(state: State, error: GateError) -> Job:
+    if state is State.FAILED:
+        return job.failed(a_job(), error, now=NOW, limits=LIMITS)
+    if state is State.PARTIAL:
+        return job.partial(a_job(), error, now=NOW, summary={})
+    end = job.held if state is State.HELD else job.dead
+    return end(a_job(), error, now=NOW)
 
 
-def test_a_secret_at_the_cut_is_masked_first() -> None:
-    """G10: masking comes before cutting, so half a secret cannot survive at the end."""
-    message = "x" * 1995 + " password=hunter2"
-    assert "hunter" not in job.bounded(message)
+REDRIVABLE = sorted(job.REDRIVABLE, key=lambda state: state.value)
+
+
+@pytest.mark.parametrize("state", REDRIVABLE)
+def test_a_redriven_job_is_due_at_once_with_all_its_attempts(state: State) -> None:
+    """G7: attempts 0, fence + 1, another token, due now; whose wish it was is remembered."""
+    ended = replace(
+        job.dead(a_job(), ERROR, now=NOW - SECOND), state=state, summary={"overrides": {}}
+    )
+    again = job.redriven(ended, actor="ana", reason="access granted", token="new", now=NOW)
+    assert (again.state, again.attempts, again.fence) == (State.FAILED, 0, ended.fence + 1)
+    assert (again.token, again.next_attempt_at, again.ended_at) == ("new", NOW, None)
+    assert (again.notified, again.summary) == (True, {})
+    assert again.history[:-1] == ended.history
+    assert again.history[-1] == HistoryEntry(
+        NOW, ended.fence, ended.attempts, "redriven", "redriven by ana: access granted"
+    )
+    taken = claimed(again)
+    assert isinstance(taken, Claimed)
+    assert (taken.job.attempts, taken.job.fence) == (1, ended.fence + 2)
+    assert job.exhausted(taken.job, LIMITS) is None
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - job.REDRIVABLE, key=lambda one: one.value))
+def test_what_runs_or_ended_well_is_not_redriven(state: State) -> None:
+    """G7: a job that is running, done or superseded has no attempts to be given."""
+    with pytest.raises(ValueError, match=f"is {state.value} and cannot be redriven"):
+        job.redriven(a_job(state), actor="ana", reason="", token="new", now=NOW)
+
+
+def test_a_redrive_needs_no_reason() -> None:
+    """G7: without a reason the history says who asked, and no more; secrets are masked."""
+    again = job.redriven(a_job(State.DEAD), actor="ana", reason="", token="new", now=NOW)
+    assert again.history[-1].message == "redriven by ana"
+    told = job.redriven(a_job(State.DEAD), actor="ana", reason="pwd=x", token="new", now=NOW)
+    assert told.history[-1].message == "redriven by ana: pwd=***"
 
 
 def test_a_held_job_is_taken_up_with_its_attempts_anew() -> None:

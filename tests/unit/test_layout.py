@@ -25,6 +25,7 @@ CORE = (
     "gate.overrides",
     "gate.policies",
     "gate.reasons",
+    "gate.scrubbing",
 )
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
 PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
@@ -49,6 +50,7 @@ MAY_IMPORT = (
     ("gate.overrides", ("gate.errors",)),
     ("gate.policies", ()),
     ("gate.reasons", ()),
+    ("gate.scrubbing", ()),
     ("gate.events", CORE),
     ("gate.log", CORE),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
