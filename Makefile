@@ -9,10 +9,13 @@ BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 FUZZ = .venv-fuzz/bin
 SECONDS = 60
+SEEDS = 10000
+FROM = 0
+WITHOUT =
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz docs deployable bench bench-read clean
+.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -21,6 +24,7 @@ help:
 	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
+	@echo 'make simulate     play SEEDS=10000 histories FROM=0; one alone is told in full'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
@@ -56,6 +60,9 @@ fuzz: .venv-fuzz/.installed
 	@for target in headers table layer sidecars archive; do \
 		$(FUZZ)/python -m tests.fuzz $$target -max_total_time=$(SECONDS) || exit 1; \
 	done
+
+simulate: .venv/.installed
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)'
 
 docs: .venv/.installed
 	$(BIN)/python -m tests.tooling.reference

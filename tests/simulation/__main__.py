@@ -1,0 +1,78 @@
+"""Play many seeds; show each that breaks a promise, and how to play it again.
+
+    python -m tests.simulation [--seeds N] [--from N] [--without GUARD]
+
+A single seed is told in full. Exits with 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from tests.simulation.run import Run, run
+from tests.simulation.teeth import GUARDS
+
+MOST_SHOWN = 5
+LAST_LINES = 40
+AT_ONCE = 20
+
+
+def played(first: int, seeds: int, guard: str) -> Iterator[Run]:
+    """Yield the runs of consecutive seeds, played on every processor."""
+    numbers = range(first, first + seeds)
+    if seeds == 1:
+        yield run(first, guard)
+        return
+    with ProcessPoolExecutor(os.cpu_count()) as processes:
+        yield from processes.map(partial(_short, guard), numbers, chunksize=AT_ONCE)
+
+
+def _short(guard: str, seed: int) -> Run:
+    """Play a seed; leave the account of a good run behind, for nobody reads it."""
+    one = run(seed, guard)
+    return one if one.faults else Run(seed, (), (), one.steps)
+
+
+def shown(one: Run, lines: int | None, guard: str) -> None:
+    """Print what was wrong with a run, the end of its account, and how to see it all."""
+    for line in one.account[-lines:] if lines else one.account:
+        print(line)
+    for fault in one.faults:
+        print(f"seed {one.seed}: {fault}")
+    if lines:
+        flag = f" WITHOUT={guard}" if guard else ""
+        print(f"again, in full: make simulate SEEDS=1 FROM={one.seed}{flag}\n")
+
+
+def main() -> int:
+    """Play the seeds; 1 if one of them breaks a promise."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10_000)
+    parser.add_argument("--from", type=int, default=0, dest="first")
+    parser.add_argument("--without", choices=["", *GUARDS], default="", help="leave a guard out")
+    options = parser.parse_args()
+    begun = time.perf_counter()
+    count = steps = broken = 0
+    for one in played(options.first, options.seeds, options.without):
+        count += 1
+        steps += one.steps
+        if options.seeds == 1:
+            shown(one, None, options.without)
+        elif one.faults and broken < MOST_SHOWN:
+            shown(one, LAST_LINES, options.without)
+        broken += bool(one.faults)
+        if sys.stderr.isatty():
+            print(f"\r{count} of {options.seeds}", end="", file=sys.stderr)
+    seconds = time.perf_counter() - begun
+    print(f"{count} seeds, {steps} steps in {seconds:.0f} s: {broken} broke a promise")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

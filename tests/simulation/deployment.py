@@ -1,0 +1,156 @@
+"""One deployment: the real use cases over the real Firestore store, with nothing else real.
+
+Several instances run it, each with a clock of its own that may be wrong by ten
+minutes. Firestore, the bucket, the sink and the topic of dead letters are in
+memory; every call to them is a point where others may run and faults may strike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from random import Random
+from typing import Any
+
+from gate import settings
+from gate.errors import TransientError
+from gate.events import ObjectFinalized
+from gate.identity import Revision
+from gate.ingest import Ingest
+from gate.intake import Intake
+from gate.shapefile.archive import Archives
+from gate.sinks.memory import Dataset, MemorySink
+from gate.source.memory import MemorySource
+from gate.store.firestore import Collections, FirestoreStore
+from tests.simulation.database import Database
+from tests.simulation.schedule import Schedule
+from tests.simulation.weather import Weather
+from tests.world import Answer, Letters, Reader
+
+COLLECTIONS = Collections("claims", "manifests", "jobs")
+OpenDatabase = Callable[[Callable[[], datetime]], Database]
+SKEWS_SECONDS = (0.0, 0.0, -600.0, 600.0)
+
+
+class Around:
+    """A port whose every call goes through the weather."""
+
+    def __init__(self, name: str, port: Any, weather: Weather) -> None:
+        self._name, self._port, self._weather = name, port, weather
+
+    def __getattr__(self, method: str) -> Any:
+        called = getattr(self._port, method)
+
+        def call(*positional: Any, **named: Any) -> Any:
+            def made() -> Any:
+                answer = called(*positional, **named)
+                return iter(list(answer)) if isinstance(answer, Iterator) else answer
+
+            return self._weather.around(f"{self._name}.{method}", made)
+
+        return call
+
+
+class Sink(MemorySink):
+    """The sink in memory, which remembers every revision that took effect, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.effects: list[Revision] = []
+
+    def _swap(self, name: str, dataset: Dataset, expected: Dataset | None) -> bool:
+        swapped = super()._swap(name, dataset, expected)
+        if swapped:
+            self.effects.append(dataset.publication.revision)
+        return swapped
+
+
+@dataclass
+class Instance:
+    """One process of the function, with its own idea of the time."""
+
+    intake: Intake
+    ingest: Ingest
+
+    def deliver(self, event: ObjectFinalized) -> Answer:
+        """Deliver an event as `main.ingest` does, and tell how it was answered."""
+        try:
+            receipt = self.intake(event)
+            ending = self.ingest(receipt.work) if receipt.work else None
+        except TransientError:
+            return Answer.QUIET_NACK
+        again = receipt.redeliver or (ending is not None and ending.redeliver)
+        return Answer.QUIET_NACK if again else Answer.ACK
+
+
+@dataclass
+class Deployment:
+    """Everything of one run. `open_database` makes the database that has this clock."""
+
+    seed: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+    open_database: OpenDatabase = Database
+    database: Database = field(init=False)
+    schedule: Schedule = field(init=False)
+    weather: Weather = field(init=False)
+    source: MemorySource = field(default_factory=MemorySource)
+    sink: Sink = field(default_factory=Sink)
+    letters: Letters = field(default_factory=Letters)
+    reader: Reader = field(default_factory=Reader)
+    instances: list[Instance] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.schedule = Schedule(self.stream("schedule"))
+        self.weather = Weather(self.schedule, self.stream("weather"))
+        self.database = self.open_database(lambda: self.schedule.now)
+        self.database.around = self.weather.around
+        self.sink.on = lambda step: self.weather.moment(f"sink.{step}", "before")
+        self.reader.on_row = lambda number: self.weather.moment(f"reader.row {number}", "before")
+        self.settings = settings.load({"SINK": "gs://datasets/out", **self.environment})
+        self._tokens = count(1)
+        clocks = self.stream("clocks")
+        self.instances = [self._instance(clocks.choice(SKEWS_SECONDS)) for _ in range(3)]
+
+    def stream(self, purpose: str) -> Random:
+        """Return random numbers that depend on the seed and the purpose alone."""
+        return Random(f"{self.seed} {purpose}")
+
+    def _token(self) -> str:
+        return f"token-{next(self._tokens)}"
+
+    def _instance(self, skew_seconds: float) -> Instance:
+        skew = timedelta(seconds=skew_seconds)
+        store = FirestoreStore(
+            self.database,
+            COLLECTIONS,
+            self.settings.retention,
+            lambda: self.schedule.now + skew,
+            sleep=self.schedule.sleep,
+            jitter=lambda: 0.5,
+        )
+        source: Any = Around("source", self.source, self.weather)
+        sink: Any = Around("sink", self.sink, self.weather)
+        letters: Any = Around("letters", self.letters, self.weather)
+        intake = Intake(
+            store,
+            self.settings,
+            lambda component: source.siblings(
+                component.bundle.bucket, component.bundle.folder, component.sibling_start
+            ),
+            self._token,
+        )
+        ingest = Ingest(
+            store=store,
+            source=source,
+            sink=sink,
+            open_layer=self.reader,
+            unpack=Archives(self.settings.max_entries, self.settings.max_unpacked_bytes),
+            letters=letters,
+            settings=self.settings,
+            product="simulation",
+            new_token=self._token,
+            monotonic=lambda: self.schedule.seconds,
+        )
+        return Instance(intake, ingest)
