@@ -11,9 +11,10 @@ and nothing here unquotes them.
 from __future__ import annotations
 
 import http.client
+import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ import urllib3
 from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from google.cloud import storage
-from google.cloud.storage.exceptions import DataCorruption
+from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 from google.cloud.storage.retry import DEFAULT_RETRY
 
+from gate import crc32c
 from gate.errors import (
     ChecksumError,
     ConfigurationError,
@@ -44,6 +46,9 @@ os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 ABSENT = 0
 """The generation to expect of an object that must not exist yet."""
 
+CHUNK_BYTES = 8 << 20
+"""How much of an upload is sent in one request: a multiple of 256 KiB."""
+
 _READ_ATTEMPTS = 5
 _MESSAGE_CHARACTERS = 300
 
@@ -59,7 +64,7 @@ _BUSY = (
     ConnectionError,
     TimeoutError,
 )
-_RAISED = (*_BUSY, api.GoogleAPIError, auth.GoogleAuthError, DataCorruption)
+_RAISED = (*_BUSY, api.GoogleAPIError, auth.GoogleAuthError, DataCorruption, InvalidResponse)
 
 
 class CloudStorage:
@@ -132,31 +137,9 @@ class CloudStorage:
             ):
                 yield Pin(blob.name, int(blob.generation))
 
-    def upload(self, bucket: str, name: str, path: Path, media_type: str) -> ObjectFacts:
-        """Create the object from a file and return the facts of what is stored now.
-
-        Never overwrites. If the name is taken, the facts are those of the
-        object that holds it: after a lost answer that is one's own, so the
-        caller compares size and crc32c either way.
-        """
-        blob = self._bucket(bucket).blob(name)
-        with _translated(bucket, name):
-            try:
-                blob.upload_from_filename(
-                    str(path),
-                    content_type=media_type,
-                    if_generation_match=ABSENT,
-                    checksum="crc32c",
-                    **self._patience,
-                )
-            except api.PreconditionFailed as taken:
-                found = self.stat(bucket, name)
-                if found is None:
-                    raise StorageBusyError(
-                        "taken, then gone", where=f"gs://{bucket}/{name}"
-                    ) from taken
-                return found
-        return _facts(blob)
+    def create(self, bucket: str, name: str, media_type: str) -> Upload:
+        """Begin a new object, which exists from its `finish` on. Never overwrites."""
+        return Upload(self, self._bucket(bucket).blob(name), media_type, self._patience)
 
     def swap(
         self, bucket: str, name: str, payload: bytes, media_type: str, expected: int
@@ -195,6 +178,122 @@ class CloudStorage:
     def _bucket(self, name: str) -> storage.Bucket:
         bucket: storage.Bucket = self._client.bucket(name)
         return bucket
+
+
+class Upload(io.RawIOBase):
+    """A new object that is written from its first byte to its last, and kept nowhere else.
+
+    What fits in `CHUNK_BYTES` is sent in one request at the end; anything larger
+    in pieces of that size, as a resumable upload, of which each piece is
+    repeated by itself if it fails. So no more than two of them are in memory.
+    Nothing is visible before `finish`. After an error, every further write
+    raises that error again.
+
+    The precondition that the name is free is not heeded by fake-gcs-server for
+    resumable uploads. Whoever relies on it there needs names that no other call
+    uses.
+    """
+
+    def __init__(
+        self, storage: CloudStorage, blob: storage.Blob, media_type: str, patience: dict[str, Any]
+    ) -> None:
+        super().__init__()
+        self._storage = storage
+        self._blob = blob
+        self._settings = {
+            "content_type": media_type,
+            "if_generation_match": ABSENT,
+            "checksum": "crc32c",
+            **patience,
+        }
+        self._first = bytearray()
+        self._stream: Any = None
+        self._begun = False
+        self._failure: GateError | None = None
+        self.written = crc32c.Running()
+
+    def writable(self) -> bool:
+        """Tell that bytes can be written; nothing else can be done with them."""
+        return True
+
+    def write(self, piece: Any, /) -> int:
+        """Take the next bytes, all of them; raises what `CloudStorage` raises."""
+        chunk = bytes(piece)
+        with self._guarded():
+            self._take(chunk)
+        self.written.add(chunk)
+        return len(chunk)
+
+    def finish(self) -> ObjectFacts:
+        """Make the object visible, prove that it is what was written, and return its facts.
+
+        If the name is taken, the object that holds it is judged: after a lost
+        answer that is one's own. Raises `ChecksumError` if it is another.
+        """
+        bucket, name = self._blob.bucket.name, self._blob.name
+        with self._guarded():
+            try:
+                found = self._send()
+            except api.PreconditionFailed:
+                found = None
+            found = found or self._storage.stat(bucket, name)
+            if found is None:
+                raise StorageBusyError("was there, then gone", where=f"gs://{bucket}/{name}")
+        if (found.size_bytes, found.crc32c) != (self.written.size_bytes, self.written.checksum):
+            raise ChecksumError(
+                f"{found.size_bytes} bytes with crc32c {found.crc32c} are not what was sent",
+                where=f"gs://{bucket}/{name}",
+            )
+        return found
+
+    def cancel(self) -> None:
+        """Give up what was sent, as best it can: unfinished uploads expire after a week."""
+        if self._stream is not None:
+            with suppress(*_RAISED):
+                self._stream.terminate()
+
+    def _take(self, chunk: bytes) -> None:
+        if self._stream is None:
+            self._first += chunk
+            if len(self._first) <= CHUNK_BYTES:
+                return
+            self._stream = self._blob.open("wb", chunk_size=CHUNK_BYTES, **self._settings)
+            chunk, self._first = bytes(self._first), bytearray()
+        self._stream.write(chunk)
+        self._begun = True
+
+    def _send(self) -> ObjectFacts | None:
+        if self._stream is None:
+            self._blob.upload_from_string(bytes(self._first), **self._settings)
+            return _facts(self._blob)
+        self._stream.close()
+        return None
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._failure:
+            raise self._failure
+        try:
+            with _translated(self._blob.bucket.name, self._blob.name), self._answers():
+                yield
+        except GateError as error:
+            self._failure = error
+            raise
+
+    @contextmanager
+    def _answers(self) -> Iterator[None]:
+        """Turn refusals of a piece into the errors of other calls.
+
+        An upload that has begun and is not found any more must begin anew
+        (Cloud Storage, resumable uploads, 404 and 410).
+        """
+        try:
+            yield
+        except InvalidResponse as error:
+            status = error.response.status_code
+            if self._begun and status in (404, 410):
+                status = 503
+            raise api.from_http_status(status, str(error)) from error
 
 
 def connect(project: str | None = None) -> CloudStorage:

@@ -20,12 +20,29 @@ def of_bytes(payload: bytes) -> str:
 
 def of_file(path: Path) -> tuple[int, str]:
     """Return the size in bytes and the checksum of what the disk holds under `path`."""
-    checksum = size_bytes = 0
+    running = Running()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
-            checksum = google_crc32c.extend(checksum, chunk)
-            size_bytes += len(chunk)
-    return size_bytes, _spell(checksum)
+            running.add(chunk)
+    return running.size_bytes, running.checksum
+
+
+class Running:
+    """The size and the checksum of bytes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._value = 0
+
+    def add(self, piece: bytes) -> None:
+        """Count the next piece in."""
+        self._value = google_crc32c.extend(self._value, piece)
+        self.size_bytes += len(piece)
+
+    @property
+    def checksum(self) -> str:
+        """Return the checksum of all pieces so far."""
+        return _spell(self._value)
 
 
 def _spell(checksum: int) -> str:

@@ -3,6 +3,8 @@
 Readers follow `latest.json`. A publication uploads a dataset and its report
 under names of its own, which nobody can see through the pointer, and then
 replaces the pointer on condition that it is still the one that was compared.
+Whatever the pointer has led to stays for a while after that, for readers that
+have just followed it.
 So nothing that readers see is ever half-written, and an older revision never
 replaces a newer one, however late a zombie wakes up: whoever moved the pointer
 first makes the other compare again.
@@ -11,22 +13,25 @@ first makes the other compare again.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gate import crc32c, log
-from gate.cloud_storage import ABSENT, CloudStorage
-from gate.errors import ChecksumError, GateError, StorageBusyError
+from gate import log
+from gate.cloud_storage import ABSENT, CloudStorage, Upload
+from gate.errors import GateError, StorageBusyError
 from gate.identity import Pin, Revision, bundle_id
-from gate.sinks import geoparquet, layout, pointer
+from gate.sinks import formats, layout, pointer
 from gate.sinks import index as archive_index
 from gate.sinks.address import SinkAddress
+from gate.sinks.formats import Origin
 from gate.sinks.layout import Attempt
-from gate.sinks.pointer import Pointer
+from gate.sinks.pointer import Pointer, Superseded
 from gate.sinks.port import Outdated, Publication, Published, Table
 
 _JSON = "application/json"
@@ -34,9 +39,12 @@ _NDJSON = "application/x-ndjson"
 _XML = "application/xml"
 _SWAPS = 10
 
+GRACE = timedelta(minutes=10)
+"""How long a superseded dataset stays, for readers that are at it."""
+
 
 class CloudStorageSink:
-    """The `gate.sinks.port.Sink` over a bucket, in GeoParquet.
+    """The `gate.sinks.port.Sink` over a bucket, in the form that its address asks for.
 
     `now` stamps the pointer, nothing is decided by it. `token` returns hex
     digits that no other call gets: they make the names of each call its own.
@@ -52,6 +60,7 @@ class CloudStorageSink:
     ) -> None:
         self._storage = storage
         self._address = address
+        self._format = formats.chosen(address)
         self._now = now
         self._token = token
 
@@ -77,8 +86,10 @@ class CloudStorageSink:
         settled = self.current(publication.revision, publication.layer)
         if settled:
             return settled
-        attempt = Attempt.of(publication.revision, publication.fence, self._token())
-        upload = _Upload(place, attempt)
+        attempt = Attempt.of(
+            publication.revision, publication.fence, self._token(), self._format.extension
+        )
+        upload = _Uploads(place, attempt)
         try:
             with TemporaryDirectory(prefix="gate-") as workdir:
                 mine = self._store(publication, table, report, upload, Path(workdir))
@@ -128,54 +139,58 @@ class CloudStorageSink:
         publication: Publication,
         table: Table,
         report: Callable[[], Mapping[str, Any]],
-        upload: _Upload,
-        workdir: Path,
+        upload: _Uploads,
+        folder: Path,
     ) -> Pointer:
-        """Write, upload and prove dataset and report; return the pointer to them, not yet set."""
+        """Upload and prove dataset and report; return the pointer to them, not yet set.
+
+        The dataset is finished once the report is there, which may refuse it.
+        """
         revision, attempt, place = publication.revision, upload.attempt, upload.place
-        dataset = workdir / "dataset.parquet"
-        rows = geoparquet.write(dataset, table, _lineage(publication))
-        rejects = table.rejects()
-        size_bytes, checksum = crc32c.of_file(dataset)
-        mine = Pointer(
-            bundle_id=bundle_id(revision.bundle),
-            bucket=revision.bundle.bucket,
-            basename=revision.bundle.basename,
-            layer=publication.layer,
-            revision_id=revision.id,
-            order=revision.order,
-            job_id=publication.job_id,
-            fence=publication.fence,
-            location=place.uri(attempt.dataset),
-            dataset=attempt.dataset,
-            report=attempt.report,
-            metadata=attempt.metadata if publication.metadata else "",
-            rejects=attempt.rejects if rejects else "",
-            rows=rows,
-            size_bytes=size_bytes,
-            crc32c=checksum,
-            published_at=self._now().isoformat(),
-        )
-        reported = workdir / "report.json"
-        content = {**report(), "publication": json.loads(mine.as_json())}
-        reported.write_text(
-            json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False), encoding="utf-8"
-        )
-        upload.send(attempt.dataset, dataset, geoparquet.MEDIA_TYPE)
-        upload.send(attempt.report, reported, _JSON)
+        origin = Origin(publication.layer or revision.bundle.stem, _lineage(publication))
+        with upload.begun(attempt.dataset, self._format.media_type) as file:
+            written = self._format.write(file, table, origin, folder)
+            rejects = table.rejects()
+            mine = Pointer(
+                bundle_id=bundle_id(revision.bundle),
+                bucket=revision.bundle.bucket,
+                basename=revision.bundle.basename,
+                layer=publication.layer,
+                revision_id=revision.id,
+                order=revision.order,
+                job_id=publication.job_id,
+                fence=publication.fence,
+                location=place.uri(attempt.dataset),
+                dataset=attempt.dataset,
+                report=attempt.report,
+                metadata=attempt.metadata if publication.metadata else "",
+                rejects=attempt.rejects if rejects else "",
+                rows=written.rows,
+                size_bytes=file.written.size_bytes,
+                crc32c=file.written.checksum,
+                published_at=self._now().isoformat(),
+            )
+            content = {
+                **report(),
+                "losses": [asdict(loss) for loss in written.losses],
+                "publication": json.loads(mine.as_json()),
+            }
+            reported = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        with upload.begun(attempt.report, _JSON) as file:
+            file.write(reported.encode())
         if mine.metadata:
-            described = workdir / "metadata.xml"
-            described.write_bytes(publication.metadata)
-            upload.send(mine.metadata, described, _XML)
+            with upload.begun(mine.metadata, _XML) as file:
+                file.write(publication.metadata)
         if rejects:
-            upload.send(mine.rejects, rejects, _NDJSON)
+            with upload.begun(mine.rejects, _NDJSON) as file, rejects.open("rb") as listed:
+                shutil.copyfileobj(listed, file)
         return mine
 
     def _make_current(
         self,
         publication: Publication,
         mine: Pointer,
-        upload: _Upload,
+        upload: _Uploads,
         still_owner: Callable[[], bool],
     ) -> Pointer | Published | Outdated | None:
         """Swap the pointer; return the one that stands if it is ours, else why not.
@@ -192,7 +207,7 @@ class CloudStorageSink:
             if held and held.dataset == mine.dataset:
                 return held
             verdict = held.verdict(publication.revision, publication.layer) if held else None
-            upload.exposed = held is not None and mine.dataset in held.previous
+            upload.exposed = held is not None and mine.dataset in held.standing
             if verdict:
                 return verdict
             if not still_owner():
@@ -207,8 +222,14 @@ class CloudStorageSink:
                     raise
         raise StorageBusyError("the pointer moved in every round", where=place.uri(layout.POINTER))
 
-    def _previous(self, held: Pointer | None) -> tuple[str, ...]:
-        return (held.dataset, *held.previous)[: self._address.keep] if held else ()
+    def _previous(self, held: Pointer | None) -> tuple[Superseded, ...]:
+        """Return what stays behind the pointer that replaces `held`: what is kept or is young."""
+        if held is None:
+            return ()
+        now, keep = self._now(), self._address.keep
+        chain = (Superseded(held.dataset, now), *held.previous)
+        young = [now - each.superseded_at < GRACE for each in chain]
+        return tuple(each for place, each in enumerate(chain) if place < keep or young[place])
 
     def _clean_up(self, place: _Place, attempt: Attempt, standing: Pointer) -> None:
         """Remove what the publication has superseded, and what crashed attempts left.
@@ -218,7 +239,7 @@ class CloudStorageSink:
         """
         try:
             found = {pin.name.removeprefix(place.folder): pin for pin in place.objects()}
-            for name in layout.removable(found, attempt, standing.previous):
+            for name in layout.removable(found, attempt, standing.standing):
                 place.remove(found[name])
         except GateError as error:
             folder = place.folder
@@ -259,7 +280,7 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Upload:
+class _Uploads:
     """What one call has uploaded, and whether the pointer might lead to it."""
 
     place: _Place
@@ -267,16 +288,18 @@ class _Upload:
     exposed: bool = False
     sent: list[str] = field(default_factory=list)
 
-    def send(self, name: str, path: Path, media_type: str) -> None:
-        """Upload one file and compare what is stored with it."""
-        place = self.place
+    @contextmanager
+    def begun(self, name: str, media_type: str) -> Iterator[Upload]:
+        """Yield what becomes the object once the block has ended well, and is cancelled else."""
         self.sent.append(name)
-        stored = place.storage.upload(place.bucket, f"{place.folder}{name}", path, media_type)
-        if (stored.size_bytes, stored.crc32c) != crc32c.of_file(path):
-            raise ChecksumError(
-                f"{stored.size_bytes} bytes with crc32c {stored.crc32c} are not what was sent",
-                where=place.uri(name),
-            )
+        place = self.place
+        file = place.storage.create(place.bucket, f"{place.folder}{name}", media_type)
+        try:
+            yield file
+            file.finish()
+        except BaseException:
+            file.cancel()
+            raise
 
     def discard(self) -> None:
         """Remove what was uploaded, unless readers might see it.

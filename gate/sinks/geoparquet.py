@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import shapely
 
 from gate.errors import UnexpectedError
+from gate.sinks.formats import Origin, Target, Written
 from gate.sinks.geometry import Coordinates, Extents, extents, geometry_types
 from gate.sinks.port import Table
 
@@ -34,8 +35,23 @@ _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _BOX = pa.struct([pa.field(corner, pa.float32()) for corner in _CORNERS])
 
 
-def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
+@dataclass(frozen=True, slots=True)
+class GeoParquet:
+    """The `gate.sinks.formats.Format` of GeoParquet."""
+
+    extension: str = ".parquet"
+    media_type: str = MEDIA_TYPE
+
+    def write(self, target: Target, table: Table, origin: Origin, folder: Path) -> Written:
+        """Write the table in file order: see `write`."""
+        del folder
+        return Written(write(target, table, origin.lineage))
+
+
+def write(target: Path | Target, table: Table, lineage: Mapping[str, Any]) -> int:
     """Write the table as one GeoParquet file and return its rows, as its footer counts them.
+
+    The file is written from its first byte to its last.
 
     Batches are merged into row groups of `ROW_GROUP_ROWS` rows, or fewer where
     they would exceed `ROW_GROUP_BYTES`. A struct column (`bbox`, or the next
@@ -47,8 +63,9 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
     covering = _free_name("bbox", table.schema)
     schema = table.schema.append(pa.field(covering, _BOX))
     summary = _Summary()
+    footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(
-        path,
+        target,
         schema,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
@@ -57,6 +74,7 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
         use_dictionary=[name for name in table.schema.names if name != GEOMETRY],
         write_statistics=[name for name in schema.names if name != GEOMETRY]
         + [f"{covering}.{corner}" for corner in _CORNERS],
+        metadata_collector=footers,
     ) as writer:
         _write_groups(writer, _row_groups(table, schema, summary))
         writer.add_key_value_metadata(
@@ -67,9 +85,9 @@ def write(path: Path, table: Table, lineage: Mapping[str, Any]) -> int:
                 ),
             }
         )
-    stored = int(pq.read_metadata(path).num_rows)
+    stored = int(footers[0].num_rows)
     if stored != summary.rows:
-        raise UnexpectedError(f"{stored} of {summary.rows} rows are in the file", where=path.name)
+        raise UnexpectedError(f"{stored} of {summary.rows} rows are in the file", where="dataset")
     return stored
 
 

@@ -3,7 +3,7 @@
 Everything of one bundle lies directly in one folder:
 
     <prefix>/<basename>/latest.json                                   the pointer
-    <prefix>/<basename>/<order>-<revision>-<fence>-<token>.parquet    a dataset
+    <prefix>/<basename>/<order>-<revision>-<fence>-<token>.parquet    a dataset, or .fgb …
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.report.json
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.shp.xml    its metadata
     <prefix>/<basename>/<order>-<revision>-<fence>-<token>.rejects.ndjson
@@ -35,7 +35,7 @@ INDEX = "index.json"
 _ORDER_DIGITS = 22
 _NAME = re.compile(
     r"(?P<order>\d{22})-(?P<revision>[0-9a-f]{32})-(?P<fence>\d+)-(?P<token>[0-9a-f]+)"
-    r"(?P<kind>\.parquet|\.report\.json|\.shp\.xml|\.rejects\.ndjson)"
+    r"(?P<kind>\.parquet|\.geojsonl|\.fgb|\.gpkg|\.report\.json|\.shp\.xml|\.rejects\.ndjson)"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # Cloud Storage, object naming requirements: 1024 bytes of UTF-8.
@@ -45,17 +45,21 @@ _ROOM_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one call writes: the common stem of its objects, within the folder."""
+    """What one call writes: the common stem of its objects, within the folder.
+
+    `extension` is that of its dataset.
+    """
 
     order: int
     revision_id: str
     fence: int
     token: str
+    extension: str = ".parquet"
 
     @classmethod
-    def of(cls, revision: Revision, fence: int, token: str) -> Attempt:
+    def of(cls, revision: Revision, fence: int, token: str, extension: str = ".parquet") -> Attempt:
         """Return the attempt of one call at `revision`; `token` is hex and its own."""
-        return cls(revision.order, revision.id, fence, token)
+        return cls(revision.order, revision.id, fence, token, extension)
 
     @property
     def stem(self) -> str:
@@ -65,7 +69,7 @@ class Attempt:
     @property
     def dataset(self) -> str:
         """Return the name of the dataset within the folder."""
-        return f"{self.stem}.parquet"
+        return f"{self.stem}{self.extension}"
 
     @property
     def report(self) -> str:
@@ -129,7 +133,7 @@ def removable(names: Iterable[str], mine: Attempt, kept: Iterable[str]) -> list[
     datasets in `kept` with their reports, anything newer, and any name that no
     sink wrote.
     """
-    spared = {mine.stem, *(dataset.removesuffix(".parquet") for dataset in kept)}
+    spared = {mine.stem, *(dataset.partition(".")[0] for dataset in kept)}
     return [name for name in names if _lost(name, mine, spared)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from gate.errors import ConfigurationError, DatasetTakenError
@@ -14,14 +15,34 @@ FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Superseded:
+    """A dataset that is not current any more and still there, and since when."""
+
+    dataset: str
+    superseded_at: datetime
+
+    def as_json(self) -> dict[str, str]:
+        """Return it as it stands in a pointer."""
+        return {"dataset": self.dataset, "superseded_at": self.superseded_at.isoformat()}
+
+    @classmethod
+    def parsed(cls, fields: dict[str, str]) -> Superseded:
+        """Return what `as_json` spelt; raises `ValueError`, `KeyError` or `TypeError`."""
+        at = datetime.fromisoformat(fields["superseded_at"])
+        if at.tzinfo is None:
+            raise ValueError("superseded_at has no zone")
+        return cls(fields["dataset"], at)
+
+
+@dataclass(frozen=True, slots=True)
 class Pointer:
     """What a pointer says.
 
-    `dataset`, `report` and `previous` (superseded datasets that are still
-    there, newest first) are names within the pointer's own folder, as are
-    `metadata`, empty if the layer came without, and `rejects`, empty if no
-    rejected row is listed; `location` is the dataset's URI. `layer` is empty
-    unless the bundle is an archive. `published_at` is RFC 3339.
+    `dataset` and `report` are names within the pointer's own folder, as are
+    `metadata`, empty if the layer came without, `rejects`, empty if no rejected
+    row is listed, and those in `previous`, newest first; `location` is the
+    dataset's URI. `layer` is empty unless the bundle is an archive. Times are
+    RFC 3339.
 
     In JSON, `order` is a string of digits: it is a sum of generations, beyond
     2^53, and readers in JavaScript would round a number. Compare it as an
@@ -45,11 +66,21 @@ class Pointer:
     size_bytes: int
     crc32c: str
     published_at: str
-    previous: tuple[str, ...] = ()
+    previous: tuple[Superseded, ...] = ()
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Return the names of the superseded datasets that are still there."""
+        return tuple(each.dataset for each in self.previous)
 
     def as_json(self) -> bytes:
         """Return the pointer as it is stored."""
-        content = {"format_version": FORMAT_VERSION, **asdict(self), "order": str(self.order)}
+        content = {
+            "format_version": FORMAT_VERSION,
+            **asdict(self),
+            "order": str(self.order),
+            "previous": [each.as_json() for each in self.previous],
+        }
         return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n"
 
     def verdict(self, revision: Revision, layer: str = "") -> Published | Outdated | None:
@@ -82,9 +113,8 @@ def parse(content: bytes, where: str) -> Pointer:
         if fields.pop("format_version") != FORMAT_VERSION:
             raise ValueError("format_version")
         known = {name: fields[name] for name in Pointer.__dataclass_fields__}
-        pointer = Pointer(
-            **{**known, "order": int(known["order"]), "previous": tuple(known["previous"])}
-        )
+        previous = tuple(map(Superseded.parsed, known["previous"]))
+        pointer = Pointer(**{**known, "order": int(known["order"]), "previous": previous})
         if not isinstance(pointer.bundle_id, str) or not isinstance(pointer.revision_id, str):
             raise TypeError("an id is no string")
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -162,6 +162,7 @@ class CloudSinkBench(SinkBench):
         self.network = network
         self.client = client
         self.bucket = bucket
+        self.now = PUBLISHED_AT
         self._tokens = itertools.count(1)
         self.sink: CloudStorageSink = self.open()
 
@@ -170,7 +171,7 @@ class CloudSinkBench(SinkBench):
         return CloudStorageSink(
             cloud or self.cloud,
             SinkAddress(self.bucket, **{"prefix": "out", **settings}),
-            now=lambda: PUBLISHED_AT,
+            now=lambda: self.now,
             token=lambda: f"{next(self._tokens):08x}",
         )
 

@@ -13,7 +13,7 @@ import urllib3
 from google.auth import exceptions as auth
 from google.cloud import storage
 
-from gate.cloud_storage import CloudStorage, connect
+from gate.cloud_storage import CHUNK_BYTES, CloudStorage, connect
 from gate.errors import (
     ChecksumError,
     ConfigurationError,
@@ -25,8 +25,16 @@ from gate.errors import (
 from gate.identity import Pin
 from gate.source.cloud_storage import CloudStorageSource
 from gate.source.port import Gone, ObjectFacts
-from tests.contract.network import Network, after, answer, lose, refuse
+from tests.contract.network import Action, Network, after, answer, lose, refuse
 from tests.contract.sources import CloudSourceBench
+
+
+def created(cloud: CloudStorage, bucket: str, content: bytes) -> ObjectFacts:
+    """Write an object in one piece."""
+    file = cloud.create(bucket, "name", "text/plain")
+    file.write(content)
+    return file.finish()
+
 
 BUSY_STATUSES = [408, 409, 429, 500, 502, 503, 504]
 
@@ -40,7 +48,9 @@ BUSY_STATUSES = [408, 409, 429, 500, 502, 503, 504]
         (400, UnexpectedError),
     ],
 )
-@pytest.mark.parametrize("operation", ["stat", "download", "names", "upload", "swap", "delete"])
+@pytest.mark.parametrize(
+    "operation", ["stat", "download", "names", "create", "create in pieces", "swap", "delete"]
+)
 def test_each_status_has_its_error(
     cloud: CloudStorage,
     bucket: str,
@@ -51,13 +61,12 @@ def test_each_status_has_its_error(
     operation: str,
 ) -> None:
     """D6: 429, 408, 409 and 5xx pass by themselves; 401 and 403 do not; in every operation."""
-    file = tmp_path / "file"
-    file.write_bytes(b"payload")
     calls: dict[str, Any] = {
         "stat": lambda: cloud.stat(bucket, "name"),
         "download": lambda: cloud.download(bucket, Pin("name", 1), tmp_path / "to"),
         "names": lambda: list(cloud.names(bucket, "name")),
-        "upload": lambda: cloud.upload(bucket, "name", file, "text/plain"),
+        "create": lambda: created(cloud, bucket, b"payload"),
+        "create in pieces": lambda: created(cloud, bucket, b"x" * (CHUNK_BYTES + 1)),
         "swap": lambda: cloud.swap(bucket, "name", b"payload", "text/plain", 0),
         "delete": lambda: cloud.delete(bucket, Pin("name", 1)),
     }
@@ -117,21 +126,21 @@ def test_an_error_message_is_one_short_line(
     assert caught.value.what in {"first line", "y" * 300}
 
 
+@pytest.mark.parametrize("size_bytes", [7, CHUNK_BYTES + 1])
 def test_an_upload_that_arrives_damaged_is_a_checksum_error(
-    cloud: CloudStorage, network: Network, bucket: str, tmp_path: Path
+    cloud: CloudStorage, network: Network, bucket: str, size_bytes: int
 ) -> None:
-    """D5: the library compares the crc32c of what it sent with that of what is stored."""
-    large = tmp_path / "large"
-    large.write_bytes(b"x" * (9 << 20))
+    """D5: the crc32c of what was written is compared with that of what is stored."""
 
     def lie(response: requests.Response) -> requests.Response:
         response._content = response.content.replace(b'"crc32c":"', b'"crc32c":"A')
         return response
 
-    network.on("PUT", "", lambda request, send: lie(send()))
+    for method in ("POST", "GET"):
+        network.on(method, "name", lambda request, send: lie(send()), times=2)
 
     with pytest.raises(ChecksumError):
-        cloud.upload(bucket, "name", large, "text/plain")
+        created(cloud, bucket, b"x" * size_bytes)
 
 
 def test_a_precondition_on_a_download_means_gone(
@@ -237,28 +246,128 @@ def test_an_object_that_changes_at_every_read_is_busy(
 
 
 def test_an_upload_never_overwrites(
-    cloud: CloudStorage, client: storage.Client, bucket: str, tmp_path: Path
+    cloud: CloudStorage, client: storage.Client, bucket: str
 ) -> None:
-    """A name that is taken keeps its object, and the facts are that one's."""
+    """A name that is taken by something else keeps its object."""
     blob = client.bucket(bucket).blob("name")
     blob.upload_from_string("first")
-    file = tmp_path / "file"
-    file.write_bytes(b"second one")
 
-    facts = cloud.upload(bucket, "name", file, "text/plain")
+    with pytest.raises(ChecksumError, match="5 bytes"):
+        created(cloud, bucket, b"second one")
+    assert blob.download_as_bytes() == b"first"
 
-    assert (facts.generation, facts.size_bytes) == (blob.generation, 5)
+
+@pytest.mark.parametrize("size_bytes", [0, 7])
+def test_an_upload_that_meets_itself_is_believed(
+    faulty_client: storage.Client,
+    client: storage.Client,
+    network: Network,
+    bucket: str,
+    size_bytes: int,
+) -> None:
+    """E13: a request is repeated after its answer was lost, and the object is there, once."""
+    cloud = CloudStorage(faulty_client, retry_seconds=20)
+    network.on("POST", "upload", lose)
+
+    facts = created(cloud, bucket, b"x" * size_bytes)
+
+    (stored,) = client.list_blobs(bucket)
+    assert (stored.generation, stored.size) == (facts.generation, size_bytes)
+
+
+def test_a_piece_that_is_counted_twice_is_found_out(
+    faulty_client: storage.Client, network: Network, bucket: str
+) -> None:
+    """D5: fake-gcs-server appends a piece whose answer was lost again; that is never believed."""
+    network.on("PUT", "upload", lose)
+
+    with pytest.raises(ChecksumError):
+        created(CloudStorage(faulty_client, retry_seconds=20), bucket, b"x" * (CHUNK_BYTES + 1))
 
 
 def test_a_taken_name_that_vanishes_is_busy(
-    cloud: CloudStorage, network: Network, bucket: str, tmp_path: Path
+    cloud: CloudStorage, network: Network, bucket: str
 ) -> None:
     """A refused upload whose rival is gone at the next look is tried again later."""
     network.on("POST", "", answer(412))
-    (tmp_path / "file").write_bytes(b"payload")
 
-    with pytest.raises(StorageBusyError, match="taken"):
-        cloud.upload(bucket, "name", tmp_path / "file", "text/plain")
+    with pytest.raises(StorageBusyError, match="gone"):
+        created(cloud, bucket, b"payload")
+
+
+def test_a_large_upload_goes_in_pieces(
+    cloud: CloudStorage, client: storage.Client, network: Network, bucket: str
+) -> None:
+    """Issue 4: what is written is sent as it comes, and is there, whole, at the end only."""
+    file = cloud.create(bucket, "name", "text/plain")
+    pieces = [bytes([number]) * (1 << 20) for number in range(20)]
+    for piece in pieces:
+        file.write(memoryview(piece))
+    assert sum(request.startswith("PUT") for request in network.requests) == 2
+    assert not list(client.list_blobs(bucket))
+
+    facts = file.finish()
+
+    blob = client.bucket(bucket).get_blob("name")
+    assert blob.download_as_bytes() == b"".join(pieces)
+    assert (facts.size_bytes, facts.crc32c, blob.content_type) == (
+        20 << 20,
+        blob.crc32c,
+        "text/plain",
+    )
+
+
+def test_a_cancelled_upload_leaves_nothing(
+    cloud: CloudStorage, client: storage.Client, network: Network, bucket: str
+) -> None:
+    """Issue 4: an upload that is given up half-way is cancelled at the server."""
+    file = cloud.create(bucket, "name", "text/plain")
+    file.write(b"x" * (CHUNK_BYTES + 1))
+
+    file.cancel()
+
+    assert network.requests[-1].startswith("DELETE")
+    assert not list(client.list_blobs(bucket))
+
+
+@pytest.mark.parametrize("action", [answer(503), refuse])
+def test_what_cannot_be_cancelled_is_left(
+    cloud: CloudStorage, network: Network, bucket: str, action: Action
+) -> None:
+    """A server that does not take the cancellation changes nothing about the first error."""
+    file = cloud.create(bucket, "name", "text/plain")
+    file.write(b"x" * (CHUNK_BYTES + 1))
+    network.on("DELETE", "", action)
+
+    file.cancel()
+
+    assert network.requests[-1].startswith("DELETE")
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_an_upload_that_the_server_has_forgotten_is_busy(
+    cloud: CloudStorage, network: Network, bucket: str, status: int
+) -> None:
+    """D6: a resumable upload that is gone half-way has to begin anew; the bucket is not blamed."""
+    file = cloud.create(bucket, "name", "text/plain")
+    file.write(b"x" * (CHUNK_BYTES + 1))
+    network.on("PUT", "", answer(status))
+
+    with pytest.raises(StorageBusyError):
+        file.finish()
+
+
+def test_a_failed_upload_stays_failed(cloud: CloudStorage, network: Network, bucket: str) -> None:
+    """Whoever goes on writing, as a library does at its end, gets the first error again."""
+    network.on("POST", "", answer(403))
+    file = cloud.create(bucket, "name", "text/plain")
+    with pytest.raises(PermissionDeniedError) as first:
+        file.write(b"x" * (CHUNK_BYTES + 1))
+
+    for again in (lambda: file.write(b"y"), file.finish):
+        with pytest.raises(PermissionDeniedError) as caught:
+            again()
+        assert caught.value is first.value
 
 
 def test_a_swap_holds_to_its_precondition(

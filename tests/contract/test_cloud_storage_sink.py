@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import json
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import requests
 import shapely
 
+from gate import cloud_storage
 from gate.cloud_storage import CloudStorage
 from gate.errors import (
     ChecksumError,
@@ -20,12 +23,13 @@ from gate.errors import (
     CorruptError,
     PermissionDeniedError,
 )
-from gate.identity import bundle_id
-from gate.sinks import cloud_storage, layout
+from gate.identity import Revision, bundle_id
+from gate.sinks import geoparquet, layout
 from gate.sinks.address import SinkAddress
+from gate.sinks.cloud_storage import GRACE
 from gate.sinks.factory import open_sink
 from gate.sinks.port import Outdated, Published
-from tests.contract.network import answer
+from tests.contract.network import Send, answer
 from tests.contract.sinks import PUBLISHED_AT, CloudSinkBench
 from tests.layers import Layer, batch, points, publication, revision
 
@@ -39,6 +43,20 @@ FOLDER = "out/in/roads/"
 def dataset(of: Any, fence: int, token: int) -> str:
     """Return the name of the dataset that the call with this token made."""
     return FOLDER + layout.Attempt.of(of, fence, f"{token:08x}").dataset
+
+
+def publish_an_hour_apart(bench: CloudSinkBench, *revisions: Revision) -> None:
+    """Publish each revision when nobody reads those before the last any more."""
+    for of in revisions:
+        bench.now += timedelta(hours=1)
+        bench.publish(of, points(1))
+
+
+def previous(bench: CloudSinkBench) -> list[str]:
+    """Return the superseded datasets that the pointer names."""
+    pointer = bench.pointer(OLD.bundle)
+    assert pointer is not None
+    return [each["dataset"] for each in pointer["previous"]]
 
 
 def test_the_pointer_says_what_is_current(cloud_sink_bench: CloudSinkBench) -> None:
@@ -126,16 +144,46 @@ def test_the_newest_superseded_datasets_are_kept(
 ) -> None:
     """Design 6: `keep` superseded datasets stay, with their reports, and the older ones go."""
     cloud_sink_bench.sink = cloud_sink_bench.open(keep=keep)
-    for of in (OLDEST, OLD, NEW, NEWEST):
-        cloud_sink_bench.publish(of, points(1))
+    publish_an_hour_apart(cloud_sink_bench, OLDEST, OLD, NEW, NEWEST)
 
     names = [dataset(of, 1, token) for token, of in enumerate((OLDEST, OLD, NEW, NEWEST), 1)]
-    assert cloud_sink_bench.objects(".parquet") == names[3 - keep :]
-    assert len(cloud_sink_bench.objects(".report.json")) == keep + 1
-    pointer = cloud_sink_bench.pointer(OLD.bundle)
-    assert pointer is not None
-    kept = [name.removeprefix(FOLDER) for name in reversed(names[3 - keep : 3])]
-    assert pointer["previous"] == kept
+    left = names[3 - max(keep, 1) :]
+    assert cloud_sink_bench.objects(".parquet") == left
+    assert len(cloud_sink_bench.objects(".report.json")) == len(left)
+    assert previous(cloud_sink_bench) == [name.removeprefix(FOLDER) for name in left[-2::-1]]
+
+
+def test_whoever_follows_the_pointer_finds_its_dataset(cloud_sink_bench: CloudSinkBench) -> None:
+    """Design 6: whatever the pointer led to stays for its time, however often it is replaced."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
+    followed = []
+    for of in (OLDEST, OLD, NEW, NEWEST):
+        cloud_sink_bench.publish(of, points(of.order))
+        pointer = cloud_sink_bench.pointer(of.bundle)
+        assert pointer is not None
+        followed.append((pointer["dataset"], of.order))
+        cloud_sink_bench.now += GRACE / 4
+        for name, rows in followed:
+            assert cloud_sink_bench.table(FOLDER + name).num_rows == rows
+
+
+def test_a_superseded_dataset_goes_when_its_time_is_over(cloud_sink_bench: CloudSinkBench) -> None:
+    """Design 6: the first publication after the time is over removes it, and none before."""
+    cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
+    cloud_sink_bench.publish(OLDEST, points(1))
+    cloud_sink_bench.publish(OLD, points(1))
+    cloud_sink_bench.now += GRACE - timedelta(seconds=1)
+    cloud_sink_bench.publish(NEW, points(1))
+    assert len(cloud_sink_bench.objects(".parquet")) == 3
+
+    cloud_sink_bench.now += timedelta(seconds=1)
+    cloud_sink_bench.publish(NEWEST, points(1))
+
+    assert cloud_sink_bench.objects(".parquet") == [
+        dataset(OLD, 1, 2),
+        dataset(NEW, 1, 3),
+        dataset(NEWEST, 1, 4),
+    ]
 
 
 def test_orphans_of_crashed_attempts_are_removed(cloud_sink_bench: CloudSinkBench) -> None:
@@ -186,7 +234,8 @@ def test_a_clean_up_that_fails_is_logged_only(
 ) -> None:
     """A publication stands though what it superseded cannot be removed."""
     cloud_sink_bench.sink = cloud_sink_bench.open(keep=0)
-    cloud_sink_bench.publish(OLD, points(1))
+    publish_an_hour_apart(cloud_sink_bench, OLDEST, OLD)
+    cloud_sink_bench.now += timedelta(hours=1)
     cloud_sink_bench.network.on("DELETE", "", answer(403))
 
     outcome = cloud_sink_bench.publish(NEW, points(2))
@@ -197,8 +246,8 @@ def test_a_clean_up_that_fails_is_logged_only(
     assert line["folder"]
     assert line["detail"]
     assert cloud_sink_bench.pointer(OLD.bundle)["revision_id"] == NEW.id  # type: ignore[index]
-    cloud_sink_bench.publish(NEWEST, points(1))
-    assert cloud_sink_bench.objects(".parquet") == [dataset(NEWEST, 1, 3)]
+    publish_an_hour_apart(cloud_sink_bench, NEWEST)
+    assert cloud_sink_bench.objects(".parquet") == [dataset(NEW, 1, 3), dataset(NEWEST, 1, 4)]
 
 
 def test_an_attempt_that_is_not_published_leaves_nothing(cloud_sink_bench: CloudSinkBench) -> None:
@@ -207,13 +256,28 @@ def test_an_attempt_that_is_not_published_leaves_nothing(cloud_sink_bench: Cloud
     assert cloud_sink_bench.objects() == []
 
 
-def test_nothing_is_uploaded_before_table_and_report_are_whole(
-    cloud_sink_bench: CloudSinkBench,
-) -> None:
-    """A table that fails half-way costs no upload."""
+def test_a_small_table_that_fails_costs_no_upload(cloud_sink_bench: CloudSinkBench) -> None:
+    """What fits in one request is sent when table and report are whole."""
     with pytest.raises(CorruptError):
         cloud_sink_bench.publish(OLD, points(1, error=CorruptError("row 1")))
     assert not any("POST" in request for request in cloud_sink_bench.network.requests)
+
+
+def test_a_large_table_that_fails_is_cancelled(
+    cloud_sink_bench: CloudSinkBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 4: an upload on its way when the table fails leaves nothing, visible or not."""
+    monkeypatch.setattr(cloud_storage, "CHUNK_BYTES", 256 << 10)
+    monkeypatch.setattr(geoparquet, "ROW_GROUP_BYTES", 1 << 10)
+    pieces = [points(20_000).pieces[0]] * 3
+
+    with pytest.raises(CorruptError):
+        cloud_sink_bench.publish(OLD, Layer(pieces, error=CorruptError("row 60001")))
+
+    methods = [request.partition(" ")[0] for request in cloud_sink_bench.network.requests]
+    assert "PUT" in methods
+    assert methods[-2:] == ["DELETE", "GET"]
+    assert cloud_sink_bench.objects() == []
 
 
 def test_a_failed_second_upload_removes_the_first(cloud_sink_bench: CloudSinkBench) -> None:
@@ -286,17 +350,16 @@ def test_the_sink_of_the_factory_publishes(cloud: CloudStorage, bucket: str) -> 
 
 
 def test_stored_bytes_that_differ_are_never_made_current(
-    cloud_sink_bench: CloudSinkBench, monkeypatch: pytest.MonkeyPatch
+    cloud_sink_bench: CloudSinkBench,
 ) -> None:
-    """D5: an upload whose crc32c is not that of the file raises, and is removed."""
-    real = cloud_sink_bench.cloud.upload
+    """D5: an upload whose crc32c is not that of what was written raises, and is removed."""
 
-    def damage(bucket: str, name: str, path: Path, media_type: str) -> Any:
-        broken = path.with_name("broken")
-        broken.write_bytes(path.read_bytes()[:-1] + b"X")
-        return real(bucket, name, broken, media_type)
+    def damage(request: requests.PreparedRequest, send: Send) -> requests.Response:
+        response = send()
+        response._content = response.content.replace(b'"crc32c":"', b'"crc32c":"A')
+        return response
 
-    monkeypatch.setattr(cloud_sink_bench.cloud, "upload", damage)
+    cloud_sink_bench.network.on("POST", ".parquet", damage)
 
     with pytest.raises(ChecksumError):
         cloud_sink_bench.publish(OLD, points(1))
@@ -309,15 +372,16 @@ def test_concurrent_publications_share_no_file(
     """E20: two calls in one process write to folders of their own, which are gone afterwards."""
     written: list[Path] = []
     meeting = threading.Barrier(2, timeout=20)
-    real = cloud_storage.geoparquet.write
+    real = geoparquet.GeoParquet.write
 
-    def write(path: Path, *arguments: Any) -> int:
-        rows = real(path, *arguments)
-        written.append(path)
+    def write(self: Any, target: Any, table: Any, origin: Any, folder: Path) -> Any:
+        rows = real(self, target, table, origin, folder)
+        written.append(folder / "dataset")
+        written[-1].write_bytes(b"")
         meeting.wait()
         return rows
 
-    monkeypatch.setattr(cloud_storage.geoparquet, "write", write)
+    monkeypatch.setattr(geoparquet.GeoParquet, "write", write)
     both = [revision("in/roads.shp"), revision("in/rivers.shp")]
     threads = [
         threading.Thread(target=cloud_sink_bench.publish, args=(of, points(rows)))
@@ -402,7 +466,7 @@ def test_metadata_is_stored_and_removed_with_its_report(cloud_sink_bench: CloudS
         FOLDER + pointer["metadata"]
     )
     assert blob.content_type == "application/xml"
-    cloud_sink_bench.publish(NEW, points(1))
+    publish_an_hour_apart(cloud_sink_bench, NEW, NEWEST)
     assert cloud_sink_bench.objects(".shp.xml") == []
 
 
@@ -420,7 +484,7 @@ def test_rejected_rows_are_stored_and_removed_with_their_report(
     assert pointer["rejects"] == pointer["report"].replace(".report.json", ".rejects.ndjson")
     bucket = cloud_sink_bench.client.bucket(cloud_sink_bench.bucket)
     assert bucket.get_blob(FOLDER + pointer["rejects"]).content_type == "application/x-ndjson"
-    cloud_sink_bench.publish(NEW, points(1))
+    publish_an_hour_apart(cloud_sink_bench, NEW, NEWEST)
     assert cloud_sink_bench.objects(".rejects.ndjson") == []
 
 

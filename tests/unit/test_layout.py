@@ -71,7 +71,7 @@ MAY_IMPORT = (
     ("gate.crc32c", ()),
     ("gate.gather", ()),
     ("gate.pubsub", VALUES),
-    ("gate.cloud_storage", (*CORE, "gate.source.port")),
+    ("gate.cloud_storage", (*CORE, "gate.source.port", "gate.crc32c")),
     ("gate.store*", (*CORE, "gate.store.*")),
     ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
     ("gate.sinks.address", CORE),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from gate.errors import ConfigurationError, DatasetTakenError
 from gate.identity import bundle_id
-from gate.sinks.pointer import Pointer, parse
+from gate.sinks.pointer import Pointer, Superseded, parse
 from gate.sinks.port import Outdated, Published
 from tests.layers import revision
 
@@ -32,7 +33,7 @@ POINTER = Pointer(
     size_bytes=100,
     crc32c="4waSgw==",
     published_at="2026-01-02T03:04:05+00:00",
-    previous=("w.parquet",),
+    previous=(Superseded("w.parquet", datetime(2026, 1, 2, tzinfo=UTC)),),
 )
 
 
@@ -73,7 +74,17 @@ def test_no_field_may_be_missing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"revision_id": 7}, {"bundle_id": None}, {"order": None}, {"format_version": "1"}]
+    "change",
+    [
+        {"revision_id": 7},
+        {"bundle_id": None},
+        {"order": None},
+        {"format_version": "1"},
+        {"previous": ["w.parquet"]},
+        {"previous": [{"dataset": "w.parquet"}]},
+        {"previous": [{"dataset": "w.parquet", "superseded_at": "yesterday"}]},
+        {"previous": [{"dataset": "w.parquet", "superseded_at": "2026-01-02T00:00:00"}]},
+    ],
 )
 def test_no_field_may_be_of_another_kind(change: dict[str, object]) -> None:
     """An id that is no string, an order that is no number: not a pointer of ours."""
