@@ -7,16 +7,18 @@ What a function returns is discarded by the framework, so nothing is returned.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import flask
 import functions_framework
 from werkzeug.exceptions import ServiceUnavailable
 
-from gate import dead_letters, events, log, settings
+from gate import dead_letters, events, ledger, log, settings
 from gate.errors import TransientError
 from gate.events import IgnoredType, Malformed, ObjectFinalized
-from gate.intake import Outcome, Receipt
+from gate.intake import Receipt
+from gate.outcomes import Outcome
 from gate.wiring import Gate
 
 if TYPE_CHECKING:
@@ -32,18 +34,22 @@ def ingest(cloud_event: CloudEvent) -> None:
     """Take in one event, and run the job if it falls to this event.
 
     Acknowledges what is recorded. Raises 503, without a traceback, for what is
-    to be delivered again, and anything else for what nobody foresaw.
+    to be delivered again, and anything else for what nobody foresaw. However a
+    delivery ends, the ledger has one line of it.
     """
-    traced = flask.request.headers.get("X-Cloud-Trace-Context", "")
-    log.trace.set(log.trace_of(traced, gate.project) if traced else "")
     event = events.parse(cloud_event.get_attributes(), cloud_event.get_data())
+    receipt = None
     try:
+        traced = flask.request.headers.get("X-Cloud-Trace-Context", "")
+        log.trace.set(log.trace_of(traced, gate.project) if traced else "")
         receipt = received(event)
-        log.write("delivery", **described(event, receipt))
         ending = gate.ingest(receipt.work) if receipt.work else None
-    except TransientError as error:
-        log.write("delivery failed", severity="WARNING", detail=str(error), code=error.code)
-        raise ServiceUnavailable(error.code) from error
+    except BaseException as error:
+        ledger.failed(event, receipt, error, now=datetime.now(UTC))
+        if isinstance(error, TransientError):
+            raise ServiceUnavailable(error.code) from error
+        raise
+    ledger.answered(event, receipt, ending, now=datetime.now(UTC))
     if receipt.redeliver or (ending and ending.redeliver):
         raise ServiceUnavailable(receipt.outcome.value)
 
@@ -58,16 +64,3 @@ def received(event: ObjectFinalized | IgnoredType | Malformed) -> Receipt:
         case Malformed(reason):
             gate.letters.send(dead_letters.of_event(event))
             return Receipt(Outcome.MALFORMED, reason)
-
-
-def described(event: ObjectFinalized | IgnoredType | Malformed, receipt: Receipt) -> dict[str, Any]:
-    """Return the fields of the one log line that every delivery leaves."""
-    fields: dict[str, Any] = {"decision": receipt.outcome.value, "detail": receipt.detail}
-    if isinstance(event, ObjectFinalized):
-        fields.update(event=event.event_id, name=event.name, generation=str(event.generation))
-    if receipt.claim:
-        fields.update(bundle=str(receipt.claim.component.bundle))
-    if receipt.work:
-        running = receipt.work.job
-        fields.update(job=running.id, fence=running.fence, attempt=running.attempts)
-    return fields

@@ -8,7 +8,7 @@ nothing is trusted, and no input raises.
 Formats: CloudEvents type `google.cloud.storage.object.v1.finalized`, whose data
 is the object resource; `google.cloud.pubsub.topic.v1.messagePublished`, whose
 message carries Cloud Storage's notification attributes (`eventType`,
-`bucketId`, `objectId`, `objectGeneration`) and, if so configured, the object
+`bucketId`, `objectId`, `objectGeneration`, `eventTime`) and, if so configured, the object
 resource as its data.
 """
 
@@ -19,6 +19,7 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from gate.names import KNOWN_EXTENSIONS
 
@@ -27,6 +28,10 @@ PUBSUB_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 FINALIZED_NOTIFICATION = "OBJECT_FINALIZE"
 RAW_CHARACTERS = 500
 ID_CHARACTERS = 200
+
+# Eventarc and Pub/Sub push redeliver an event for a day; an older one was sent
+# again by somebody.
+REDELIVERED_FOR = timedelta(hours=24)
 
 # Cloud Storage, object naming requirements; a store has no room for more.
 NAME_BYTES = 1024
@@ -39,12 +44,21 @@ MAX_GENERATION = (2**63 - 1) // len(KNOWN_EXTENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class ObjectFinalized:
-    """A new generation of an object exists. `name` is as it came, never unquoted."""
+    """A new generation of an object exists. `name` is as it came, never unquoted.
+
+    `occurred_at` is when that happened, `None` if the event does not say so.
+    Nothing is decided by it.
+    """
 
     bucket: str
     name: str
     generation: int
     event_id: str
+    occurred_at: datetime | None = None
+
+    def late(self, now: datetime) -> bool:
+        """Tell whether the event is older than any that is redelivered by itself."""
+        return self.occurred_at is not None and now - self.occurred_at > REDELIVERED_FOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +92,20 @@ def parse(
     """
     event_type = _identifier(attributes.get("type"))
     event_id = _identifier(attributes.get("id"))
+    occurred_at = _time(attributes.get("time"))
     try:
         if event_type == FINALIZED_TYPE:
-            return _finalized(_mapping(payload, "data"), event_id)
+            return _finalized(_mapping(payload, "data"), event_id, occurred_at)
         if event_type == PUBSUB_TYPE:
-            return _notification(_mapping(payload, "data"), event_id)
+            return _notification(_mapping(payload, "data"), event_id, occurred_at)
     except _Unreadable as unreadable:
         return Malformed(str(unreadable), _printed(payload)[:RAW_CHARACTERS], event_id)
     return IgnoredType(event_type)
 
 
-def _notification(payload: Mapping[str, object], event_id: str) -> ObjectFinalized | IgnoredType:
+def _notification(
+    payload: Mapping[str, object], event_id: str, published_at: datetime | None
+) -> ObjectFinalized | IgnoredType:
     message = _mapping(payload.get("message"), "message")
     attributes = _mapping(message.get("attributes") or {}, "message.attributes")
     event_type = attributes.get("eventType")
@@ -108,7 +125,7 @@ def _notification(payload: Mapping[str, object], event_id: str) -> ObjectFinaliz
     for key, value in said.items():
         if value is not None and _spelled(merged[key]) != _spelled(value):
             raise _Unreadable(f"the message's attributes and data differ in {key}")
-    return _finalized(merged, event_id)
+    return _finalized(merged, event_id, _time(attributes.get("eventTime")) or published_at)
 
 
 def _resource(body: object) -> Mapping[str, object]:
@@ -118,12 +135,15 @@ def _resource(body: object) -> Mapping[str, object]:
         raise _Unreadable(f"message.data is not base64 of a JSON object ({error})") from error
 
 
-def _finalized(resource: Mapping[str, object], event_id: str) -> ObjectFinalized:
+def _finalized(
+    resource: Mapping[str, object], event_id: str, occurred_at: datetime | None
+) -> ObjectFinalized:
     return ObjectFinalized(
         bucket=_text(resource, "bucket"),
         name=_text(resource, "name"),
         generation=_generation(resource.get("generation")),
         event_id=event_id,
+        occurred_at=occurred_at,
     )
 
 
@@ -156,6 +176,15 @@ def _generation(value: object) -> int:
     if not 0 < value <= MAX_GENERATION:
         raise _Unreadable(f"generation is out of range: {_printed(value)[:40]}")
     return value
+
+
+def _time(value: object) -> datetime | None:
+    """Return a time as RFC 3339 writes it, `None` for anything else."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found and found.tzinfo else None
 
 
 def _identifier(value: object) -> str:

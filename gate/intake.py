@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from gate import job, log, manifest
 from gate.errors import ConfigurationError, GateError
@@ -26,25 +25,9 @@ from gate.identity import Pin, Revision
 from gate.job import State
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
 from gate.names import Bundle, Component, Reason, parse
+from gate.outcomes import Outcome
 from gate.settings import Settings
 from gate.store.port import Claim, Incomplete, Recorded, Store, StoredJob
-
-
-class Outcome(Enum):
-    """What became of one delivery; every delivery has exactly one."""
-
-    IGNORED = "ignored"
-    MALFORMED = "malformed"
-    WAITING = "waiting"
-    SETTLING = "settling"
-    STALE = "stale"
-    DUPLICATE = "duplicate"
-    INCLUDED = "included"
-    DISPATCHED = "dispatched"
-    RESUMED = "resumed"
-    BURIED = "buried"
-    IN_PROGRESS = "in_progress"
-
 
 # The outcomes whose effect is not yet all in the store: the event must come
 # back. A settling bundle is dispatched by its redelivered event once the

@@ -34,8 +34,6 @@ _SHORTER = (
 )
 # Decisions that are repeated until something else becomes of the event.
 _UNSETTLED = ("settling", "in_progress")
-# Decisions that run a job.
-_RUN = ("dispatched", "resumed")
 
 Entry = Mapping[str, Any]
 
@@ -93,8 +91,7 @@ class Decisions:
         """Tell whether every event so far has been acknowledged, and every run has ended."""
         if any(outcome in _UNSETTLED for outcome in self.outcomes().values()):
             return False
-        begun = [one for one in self.of("delivery") if one["decision"] in _RUN]
-        return len(begun) == len(self.of("ingestion ended"))
+        return len(self.of("ingestion started")) == len(self.of("ingestion ended"))
 
     def decided(self, name: str, generation: int) -> bool:
         """Tell whether there was a decision about this generation of an object."""
@@ -147,7 +144,11 @@ class Narrator:
                 bundle = str(entry.get("bundle", ""))
                 detail = f"{entry.get('detail', '')} ({entry.get('seconds', '?')} s)"
                 self._decided(f"job of {bundle.partition('//')[2]}", decision, detail)
-            case "reading" | "ingestion started":
+            case "ingestion started":
+                bundle = str(entry.get("bundle", ""))
+                detail = f"revision {entry.get('revision', '')}"
+                self._decided(f"job of {bundle.partition('//')[2]}", "started", detail)
+            case "reading":
                 pass
             case message:
                 self._decided(str(message), "", str(entry.get("detail", "")))

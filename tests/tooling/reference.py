@@ -1,4 +1,4 @@
-"""Write the tables of docs/errors.md and docs/configuration.md from the code.
+"""Write the tables of docs/architecture.md, configuration.md and errors.md from the code.
 
 `python -m tests.tooling.reference` (or `make docs`) rewrites what stands between
 the two markers of each file; tests/unit/test_docs.py fails when that is due.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gate import errors, reasons, settings
+from gate.outcomes import Outcome
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- written by `make docs`: begin -->"
@@ -80,7 +81,14 @@ def configuration_table() -> str:
     return table(("Variable", "Default", "Meaning"), *rows)
 
 
+def outcomes_table() -> str:
+    """Return the table of what may become of a delivery."""
+    rows = [(f"`{outcome.value}`", outcome.meaning, outcome.answer) for outcome in Outcome]
+    return table(("Outcome", "Meaning", "Answer"), *rows)
+
+
 DOCUMENTS = {
+    ROOT / "docs" / "architecture.md": outcomes_table,
     ROOT / "docs" / "configuration.md": configuration_table,
     ROOT / "docs" / "errors.md": errors_table,
 }

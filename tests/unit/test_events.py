@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -85,6 +87,16 @@ def test_a_notification_wrapped_by_pubsub_is_understood(payload: dict[str, Any])
     assert found == ObjectFinalized(FOUND.bucket, FOUND.name, FOUND.generation, "m1")
 
 
+def test_a_notification_says_itself_when_it_happened() -> None:
+    """A8: a message that was published again long after tells its own time before the envelope."""
+    envelope = {**WRAPPED, "time": "2026-03-05T12:00:00Z"}
+    said = message(attributes={**ATTRIBUTES, "eventTime": "2026-03-01T12:00:00Z"})
+    for payload, day in ((said, 1), (message(), 5)):
+        found = parse(envelope, payload)
+        assert isinstance(found, ObjectFinalized)
+        assert found.occurred_at == datetime(2026, 3, day, 12, tzinfo=UTC)
+
+
 def test_a_wrapped_event_without_a_message_id_keeps_the_events() -> None:
     """A4: the id is only for the record: the message's, else the CloudEvent's, else empty."""
     found = parse(WRAPPED, message(messageId=None))
@@ -98,7 +110,40 @@ def test_a_wrapped_event_without_a_message_id_keeps_the_events() -> None:
 def test_age_is_not_looked_at() -> None:
     """A8: an event from long ago is the same event."""
     old = {**RESOURCE, "timeCreated": "1999-01-01T00:00:00Z", "updated": "1999-01-01T00:00:00Z"}
-    assert parse({**DIRECT, "time": "1999-01-01T00:00:00Z"}, old) == FOUND
+    found = parse({**DIRECT, "time": "1999-01-01T00:00:00Z"}, old)
+    assert isinstance(found, ObjectFinalized)
+    assert replace(found, occurred_at=None) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("hours", "late"), [(0, False), (24, False), (24.1, True), (720, True), (-1, False)]
+)
+def test_an_event_is_late_after_a_day(hours: float, late: bool) -> None:
+    """A8: later than the redeliveries of a day an event counts as late; its time tells."""
+    found = parse({**DIRECT, "time": "2026-03-01T12:00:00.123456789Z"}, RESOURCE)
+    assert isinstance(found, ObjectFinalized)
+    occurred_at = datetime(2026, 3, 1, 12, microsecond=123_456, tzinfo=UTC)
+    assert found.occurred_at == occurred_at
+    assert found.late(occurred_at + timedelta(hours=hours)) is late
+
+
+@pytest.mark.parametrize(
+    "time", [None, "", "yesterday", "2026-03-01T12:00:00", 7, [], "\ud800", "9" * 5000]
+)
+def test_a_time_that_cannot_be_read_is_no_time(time: object) -> None:
+    """A8: whatever stands where the time should, the event is taken in, and never late."""
+    found = parse({**DIRECT, "time": time}, RESOURCE)
+    assert found == FOUND
+    assert isinstance(found, ObjectFinalized)
+    assert not found.late(datetime(2999, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_no_time_is_too_far_away(time: str) -> None:
+    """A8: times at either end of the calendar, in any zone, can be compared."""
+    found = parse({**DIRECT, "time": time}, RESOURCE)
+    assert isinstance(found, ObjectFinalized)
+    assert found.late(datetime(2026, 3, 1, tzinfo=UTC)) is time.startswith("0001")
 
 
 @pytest.mark.parametrize(

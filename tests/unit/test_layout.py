@@ -22,6 +22,7 @@ CORE = (
     "gate.job",
     "gate.manifest",
     "gate.names",
+    "gate.outcomes",
     "gate.overrides",
     "gate.policies",
     "gate.reasons",
@@ -35,6 +36,7 @@ USE_CASES = (
     "gate.inspect",
     "gate.intake",
     "gate.layers",
+    "gate.ledger",
     "gate.ownership",
     "gate.publishing",
 )
@@ -49,6 +51,7 @@ MAY_IMPORT = (
     ("gate.manifest", CORE),
     ("gate.overrides", ("gate.errors",)),
     ("gate.policies", ()),
+    ("gate.outcomes", ()),
     ("gate.reasons", ()),
     ("gate.scrubbing", ()),
     ("gate.events", CORE),
@@ -66,6 +69,7 @@ MAY_IMPORT = (
         "gate.ingest",
         (*VALUES, *PORTS, "gate.fetching", "gate.layers", "gate.ownership", "gate.publishing"),
     ),
+    ("gate.ledger", (*VALUES, "gate.ingest", "gate.intake")),
     ("gate.inspect", (*VALUES, *PORTS, "gate.fetching", "gate.layers")),
     ("gate.inspect_text", ("gate.inspect",)),
     ("gate.crc32c", ()),
@@ -93,7 +97,7 @@ MAY_IMPORT = (
     ("gate.local*", (*VALUES, "gate.local.*")),
     ("gate.cli", ("gate.*",)),
     ("gate.__main__", ("gate.cli",)),
-    ("main", ("gate.wiring", *VALUES, "gate.intake")),
+    ("main", ("gate.wiring", *VALUES, "gate.intake", "gate.ledger")),
 )
 
 # Only another entry point may import one of these, whatever the table says.

@@ -7,70 +7,32 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import functions_framework
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from gate.errors import ConfigurationError, StoreBusyError
 from gate.events import FINALIZED_TYPE, PUBSUB_TYPE, ObjectFinalized
-from gate.intake import Outcome
 from gate.job import State
+from gate.outcomes import Outcome
 from gate.settings import SettingsError
+from tests.posting import MAIN, SOURCE, STATUS, binary, posted_to, resource, written
 from tests.world import BUCKET, PARTS, Answer, World, expected, raising, text
-
-MAIN = Path(__file__).parents[2] / "main.py"
-STATUS = "X-Google-Status"
-SOURCE = f"//storage.googleapis.com/projects/_/buckets/{BUCKET}"
 
 
 @pytest.fixture
 def client(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
     """Return a client of the deployed application, whose gate is the world."""
-    monkeypatch.setenv("SINK", "gs://datasets/out")
-    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    app = functions_framework.create_app("ingest", str(MAIN))
-    monkeypatch.setattr(sys.modules["main"], "gate", world)
-    yield app.test_client()
-    sys.modules.pop("main", None)
+    with posted_to(world, monkeypatch) as client:
+        yield client
 
 
 @pytest.fixture
 def world() -> World:
     """Return a deployment with default settings and nothing in it."""
     return World()
-
-
-def resource(event: ObjectFinalized) -> dict[str, Any]:
-    """Return the object resource that Cloud Storage sends for an event."""
-    return {
-        "kind": "storage#object",
-        "bucket": event.bucket,
-        "name": event.name,
-        "generation": str(event.generation),
-        "contentType": "application/octet-stream",
-    }
-
-
-def binary(
-    client: FlaskClient, body: object, *, event_type: str = FINALIZED_TYPE, **headers: str
-) -> TestResponse:
-    """Post a CloudEvent in binary form."""
-    return client.post(
-        "/",
-        data=body if isinstance(body, bytes) else json.dumps(body),
-        headers={
-            "Content-Type": "application/json",
-            "ce-id": "e1",
-            "ce-source": SOURCE,
-            "ce-type": event_type,
-            "ce-specversion": "1.0",
-            **headers,
-        },
-    )
 
 
 def structured(client: FlaskClient, payload: object) -> TestResponse:
@@ -133,10 +95,8 @@ def pushed(client: FlaskClient, event: ObjectFinalized) -> TestResponse:
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Return the last line of the log, decoded."""
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    """Return the last line of the log."""
+    return written(capsys)[-1]
 
 
 FORMS = {
@@ -319,14 +279,9 @@ def test_the_line_of_a_dispatch_names_the_job(
     world.settle(*early)
     capsys.readouterr()
     binary(client, resource(last))
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [line] = [line for line in lines if line["message"] == "delivery"]
-    assert (line["decision"], line["job"], line["fence"], line["attempt"]) == (
-        "dispatched",
-        world.jobs[0].id,
-        1,
-        1,
-    )
+    [line] = [line for line in written(capsys) if line["message"] == "delivery"]
+    ran = [line[field] for field in ("decision", "job", "fence", "attempt", "state")]
+    assert ran == ["dispatched", world.jobs[0].id, 1, 1, "done"]
 
 
 def test_the_world_answers_as_the_entry_point_does(client: FlaskClient) -> None:

@@ -1,0 +1,99 @@
+"""What may become of one delivery of an event: the outcome ledger's accounts.
+
+Every delivery that is answered ends in exactly one of these, and its line in the
+log says in which, so that the sum over all outcomes is the number of deliveries.
+The table in docs/architecture.md is written from here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Outcome(Enum):
+    """An outcome: its name in the log, what it means, and how the event is answered."""
+
+    meaning: str
+    answer: str
+
+    def __new__(cls, name: str, meaning: str, answer: str) -> Outcome:
+        """Return the member whose value is its name."""
+        member = object.__new__(cls)
+        member._value_ = name
+        member.meaning = meaning
+        member.answer = answer
+        return member
+
+    IGNORED = (
+        "ignored",
+        "not a component: another type of event, another bucket than `SOURCE_BUCKET`, a name"
+        " outside `SOURCE_PREFIX`, a folder placeholder, a temporary part, an unknown extension,"
+        " our own output",
+        "acknowledged, nothing is stored",
+    )
+    MALFORMED = (
+        "malformed",
+        "an event that cannot be read",
+        "acknowledged, sent as a dead letter",
+    )
+    WAITING = ("waiting", "recorded; the bundle still lacks something", "acknowledged")
+    INCLUDED = (
+        "included",
+        "recorded; what it leads to is dispatched, or is up to another event",
+        "acknowledged",
+    )
+    STALE = ("stale", "recorded; a newer generation of the object is known", "acknowledged")
+    DUPLICATE = ("duplicate", "recorded before; nothing more to do", "acknowledged")
+    SETTLING = (
+        "settling",
+        "recorded; due when uploads have rested",
+        "refused, to come again",
+    )
+    DISPATCHED = (
+        "dispatched",
+        "recorded; the bundle was whole, and this event runs the job",
+        "acknowledged when the job has ended",
+    )
+    RESUMED = (
+        "resumed",
+        "this event's job had lost its worker, had failed or is held, and is run again",
+        "acknowledged when the job has ended",
+    )
+    IN_PROGRESS = (
+        "in_progress",
+        "this event's job is being run, or pauses between attempts",
+        "refused, to come again",
+    )
+    BURIED = (
+        "buried",
+        "this event's job has no attempt left, or its dead letter is still to be sent",
+        "acknowledged once the letter is sent; a job that turns out to be published is done"
+        " instead",
+    )
+    FENCED_OUT = (
+        "fenced_out",
+        "this event ran the job, and another worker took it over meanwhile: nothing more was"
+        " written",
+        "acknowledged",
+    )
+    QUOTA = (
+        "quota",
+        "Firestore is over its quota; no attempt is used up",
+        "refused, to come again",
+    )
+    RETRY = (
+        "retry",
+        "a fault that may pass kept the event, or the end of its job, from being recorded;"
+        " `code` says which",
+        "refused, to come again",
+    )
+    MISCONFIGURED = (
+        "misconfigured",
+        "the deployment is at fault; `code` and `detail` say how",
+        "refused with an error, to come again until that is mended",
+    )
+    CRASHED = (
+        "crashed",
+        "nobody foresaw this; the line has the traceback",
+        "refused with an error, to come again",
+    )
