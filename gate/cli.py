@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from gate import operations
 from gate.errors import GateError, TransientError
+from gate.terminal import safe, tell
 
 if TYPE_CHECKING:
     from gate.local.stack import Stack
@@ -32,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
+    except TransientError as error:
+        # Nobody repeats the command, as a redelivered event would the work.
+        print(error.with_cure("run the command again later"), file=sys.stderr)
+        return 1
     except GateError as error:
         print(error, file=sys.stderr)
         return 1
@@ -89,6 +95,8 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object instead of lines"
     )
     doctor_parser.set_defaults(command=doctor)
+
+    operations.add_to(commands)
 
     local = commands.add_parser(
         "local",
@@ -188,23 +196,6 @@ def unusable(message: str) -> int:
     return UNUSABLE
 
 
-def tell(stream: TextIO, text: str) -> OSError | None:
-    """Print a text at once; return what kept it from arriving.
-
-    What the encoding of the stream does not have is escaped.
-    """
-    encoding = stream.encoding or "utf-8"
-    try:
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
-    except OSError as error:
-        # What is still buffered would fail once more when the interpreter ends.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-        return error
-    return None
-
-
 class Progress:
     """One line that says how far a long read is; silent unless somebody watches a terminal."""
 
@@ -216,12 +207,10 @@ class Progress:
 
     def __call__(self, name: str, rows: int) -> None:
         """Say how many rows of a layer have been read, a few times a second."""
-        from gate import inspect_text
-
         if not self._watched or time.monotonic() - self._told_seconds < WATCH_SECONDS:
             return
         self._told_seconds = time.monotonic()
-        line = inspect_text.safe(f"{name[-50:]}: {rows:,} rows")
+        line = safe(f"{name[-50:]}: {rows:,} rows")
         self._stream.write(f"\r{line:<{self._width}}")
         self._stream.flush()
         self._width = len(line)

@@ -51,42 +51,49 @@ def of_job(job: Job) -> DeadLetter:
     with code and cure, how many there are, and the index that has them all.
     """
     last = job.history[-1]
-    bundle = job.revision.bundle
     layers = ("layers", "failed_layers", "index")
     return DeadLetter(
         dedupe_id=f"{job.id}-{job.fence}",
         code=last.code,
         body={
             "kind": "job",
-            "state": job.state.value,
             "code": last.code,
             "message": last.message,
             "cause": last.message.removesuffix(f"; {last.cure}"),
             "cure": last.cure,
             "redrive": f"{REDRIVE_COMMAND} {job.id}",
-            "bundle": str(bundle),
-            "bucket": bundle.bucket,
-            "basename": bundle.basename,
-            "job": job.id,
-            "fence": job.fence,
-            "attempts": job.attempts,
-            "pins": {
-                extension: {"name": pin.name, "generation": str(pin.generation)}
-                for extension, pin in job.revision.pins
-            },
-            "history": [
-                {
-                    "at": entry.at.isoformat(),
-                    "fence": entry.fence,
-                    "attempt": entry.attempt,
-                    "code": entry.code,
-                    "message": entry.message,
-                }
-                for entry in job.history
-            ],
+            **facts_of(job),
             **{key: job.summary[key] for key in layers if key in job.summary},
         },
     )
+
+
+def facts_of(job: Job) -> dict[str, Any]:
+    """Return what a person is told of a job: bundle, pins, state and history, ready for JSON."""
+    bundle = job.revision.bundle
+    return {
+        "state": job.state.value,
+        "bundle": str(bundle),
+        "bucket": bundle.bucket,
+        "basename": bundle.basename,
+        "job": job.id,
+        "fence": job.fence,
+        "attempts": job.attempts,
+        "pins": {
+            extension: {"name": pin.name, "generation": str(pin.generation)}
+            for extension, pin in job.revision.pins
+        },
+        "history": [
+            {
+                "at": entry.at.isoformat(),
+                "fence": entry.fence,
+                "attempt": entry.attempt,
+                "code": entry.code,
+                "message": entry.message,
+            }
+            for entry in job.history
+        ],
+    }
 
 
 def of_event(event: Malformed) -> DeadLetter:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gate.inspect import Inspected, Problem, Severity
+from gate.terminal import safe
 
 SHOWN_ROWS = 10
 _LABEL_CHARACTERS = 10
@@ -135,8 +136,3 @@ def _plain(problem: Problem) -> dict[str, Any]:
         "count": problem.count,
         "rows": list(problem.rows),
     }
-
-
-def safe(text: str) -> str:
-    """Return the text without anything that a terminal would act on."""
-    return "".join(character if character.isprintable() else "�" for character in text)

@@ -110,7 +110,7 @@ class Layers:
 
     def _publish(self, own: Ownership, layer: ArchivedLayer) -> LayerResult | Outdated:
         try:
-            if own.job.attempts > 1:
+            if own.job.fence > 1:
                 standing = self.publisher.sink.current(own.job.revision, layer.name)
                 if standing is not None:
                     return _result(layer, standing, {})

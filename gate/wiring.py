@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from google.cloud.firestore import Client
 
     from gate.cloud_storage import CloudStorage
+    from gate.explain import Explain
     from gate.ingest import Ingest
     from gate.inspect import Inspect
+    from gate.redrive import Redrive
     from gate.shapefile.port import Layer, OpenLayer, Unpack
     from gate.source.port import Source
+    from gate.store.history import History
 
 __version__ = "0.1.0"
 
@@ -78,6 +81,20 @@ class Gate:
         )
 
     @cached_property
+    def redrive(self) -> Redrive:
+        """Return what gives jobs new attempts."""
+        from gate.redrive import Redrive
+
+        return Redrive(self._store, self._history, self._source, self.settings, _token)
+
+    @cached_property
+    def explain(self) -> Explain:
+        """Return what tells people what became of bundles."""
+        from gate.explain import Explain
+
+        return Explain(self._store, self._history, self.settings)
+
+    @cached_property
     def letters(self) -> DeadLetters:
         """Return where dead letters go."""
         topic = self.settings.dead_letter_topic
@@ -94,14 +111,23 @@ class Gate:
         return connect(self.settings.firestore_database)
 
     @cached_property
+    def _history(self) -> History:
+        from gate.store.firestore_history import FirestoreHistory
+
+        return FirestoreHistory(self._firestore, self._collections)
+
+    @cached_property
     def _store(self) -> FirestoreStore:
-        collections = Collections(
+        return FirestoreStore(
+            self._firestore, self._collections, self.settings.retention, lambda: datetime.now(UTC)
+        )
+
+    @property
+    def _collections(self) -> Collections:
+        return Collections(
             self.settings.claim_collection,
             self.settings.manifest_collection,
             self.settings.job_collection,
-        )
-        return FirestoreStore(
-            self._firestore, collections, self.settings.retention, lambda: datetime.now(UTC)
         )
 
     @cached_property

@@ -33,6 +33,7 @@ from gate.errors import (
     TransientError,
 )
 from gate.events import IgnoredType, Malformed, ObjectFinalized
+from gate.explain import Explain
 from gate.identity import Revision
 from gate.ingest import Ending, Ingest
 from gate.intake import Intake, Outcome, Receipt
@@ -40,12 +41,14 @@ from gate.job import Job, State
 from gate.manifest import Manifest
 from gate.names import Bundle, Component, parse
 from gate.overrides import NOTHING, Overrides
+from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
 from gate.shapefile.port import OpenLayer
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import job_from, manifest_from
 from gate.store.memory import MemoryStore
+from gate.store.memory_history import MemoryHistory
 from gate.store.port import Claim, Incomplete
 
 BUCKET = "uploads"
@@ -313,6 +316,11 @@ class World:
             new_token=lambda: f"token-{next(self._numbers)}",
             monotonic=lambda: self.clock.passed_seconds,
         )
+        history = MemoryHistory(self.store)
+        self.redrive = Redrive(
+            store, history, source, self.settings, lambda: f"token-{next(self._numbers)}"
+        )
+        self.explain = Explain(store, history, self.settings)
 
     def upload(
         self, name: str, payload: bytes = b"-", metadata: Mapping[str, str] | None = None

@@ -29,7 +29,13 @@ CORE = (
     "gate.scrubbing",
 )
 VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
-PORTS = ("gate.store.port", "gate.source.port", "gate.sinks.port", "gate.shapefile.port")
+PORTS = (
+    "gate.store.port",
+    "gate.store.history",
+    "gate.source.port",
+    "gate.sinks.port",
+    "gate.shapefile.port",
+)
 USE_CASES = (
     "gate.fetching",
     "gate.ingest",
@@ -39,6 +45,8 @@ USE_CASES = (
     "gate.ledger",
     "gate.ownership",
     "gate.publishing",
+    "gate.redrive",
+    "gate.explain",
 )
 
 # Which of our modules a module may import; the first pattern that fits decides.
@@ -69,9 +77,14 @@ MAY_IMPORT = (
         "gate.ingest",
         (*VALUES, *PORTS, "gate.fetching", "gate.layers", "gate.ownership", "gate.publishing"),
     ),
+    ("gate.redrive", (*VALUES, *PORTS, "gate.fetching")),
+    ("gate.explain", (*VALUES, *PORTS, "gate.redrive")),
     ("gate.ledger", (*VALUES, "gate.ingest", "gate.intake")),
     ("gate.inspect", (*VALUES, *PORTS, "gate.fetching", "gate.layers")),
-    ("gate.inspect_text", ("gate.inspect",)),
+    ("gate.inspect_text", ("gate.inspect", "gate.terminal")),
+    ("gate.operations_text", (*VALUES, *USE_CASES, "gate.terminal")),
+    ("gate.operations", ("gate.*",)),
+    ("gate.terminal", ()),
     ("gate.crc32c", ()),
     ("gate.gather", ()),
     ("gate.pubsub", VALUES),
@@ -118,7 +131,11 @@ CLIENTS = {
         "gate.store.firestore",
     ),
     "google.auth": ("gate.cloud_storage", "gate.pubsub", "gate.store.firestore"),
-    "google.cloud.firestore": ("gate.store.firestore", "gate.wiring"),
+    "google.cloud.firestore": (
+        "gate.store.firestore",
+        "gate.store.firestore_history",
+        "gate.wiring",
+    ),
     "google.cloud.pubsub_v1": ("gate.pubsub",),
     "google.cloud.storage": ("gate.cloud_storage", "gate.wiring"),
     "google.protobuf": ("gate.local.topics",),

@@ -1,0 +1,144 @@
+"""The commands for whoever runs a deployment: status, dead-letters, explain, redrive.
+
+They ask the deployment that the environment names: `FIRESTORE_DATABASE` and the
+collections, with the credentials of whoever asks. Only `redrive` changes anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from gate.terminal import tell
+
+if TYPE_CHECKING:
+    from gate.wiring import Gate
+
+SUBJECT = "JOB|gs://BUCKET/NAME"
+
+
+def add_to(commands: Any) -> None:
+    """Add the parsers of these commands to the subparsers of the command line."""
+    status_parser = commands.add_parser(
+        "status",
+        help="tell how jobs stand, or how a bundle stands",
+        description="Without an argument: how many jobs stand in each state, and those that run "
+        "or are to run. With one: what is known of that bundle, and its jobs.",
+    )
+    status_parser.add_argument("subject", nargs="?", metavar=SUBJECT)
+    status_parser.set_defaults(command=status)
+
+    letters_parser = commands.add_parser(
+        "dead-letters",
+        help="list the jobs that wait for a person, with the cure",
+        description="List the jobs that ended dead, held or partial and are still remembered, "
+        "the latest first, each with its cause and its cure.",
+    )
+    letters_parser.set_defaults(command=dead_letters)
+
+    explain_parser = commands.add_parser(
+        "explain",
+        help="tell the whole story of a bundle",
+        description="Tell what happened to a bundle, in order: events, revisions, attempts, "
+        "errors and ends.",
+    )
+    explain_parser.add_argument(
+        "subject", metavar=SUBJECT, help="a job, the bundle, or any object of it"
+    )
+    explain_parser.set_defaults(command=explain)
+
+    redrive_parser = commands.add_parser(
+        "redrive",
+        help="give jobs new attempts, once the cause has passed",
+        description="Make a dead, held, partial or failed job due at once, with all its attempts. "
+        "The sweep runs it. A job whose objects were overwritten or deleted is not run again. "
+        "The exit code is 0 if every job got its attempts, 1 otherwise.",
+    )
+    which = redrive_parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("job", nargs="?", metavar="JOB", help="the id of a job")
+    which.add_argument("--all-with", metavar="CODE", help="every job with this error code")
+    redrive_parser.add_argument("--reason", default="", metavar="TEXT", help="kept in the history")
+    redrive_parser.add_argument(
+        "--actor",
+        default=os.environ.get("USER") or "somebody",
+        metavar="NAME",
+        help="who asks, kept in the history (default: %(default)s)",
+    )
+    redrive_parser.add_argument(
+        "--now", action="store_true", help="run the jobs in this process; needs SINK to be set"
+    )
+    redrive_parser.set_defaults(command=redrive)
+
+    for each in (status_parser, letters_parser, explain_parser, redrive_parser):
+        each.add_argument("--json", action="store_true", help="print one JSON object instead")
+
+
+def status(options: argparse.Namespace) -> int:
+    """Tell how jobs stand, or one bundle."""
+    from gate import operations_text as text
+
+    gate = _gate()
+    if options.subject is None:
+        overview = gate.explain.overview()
+        return _told(text.overview_json(overview) if options.json else text.overview(overview))
+    story = gate.explain.story(options.subject)
+    if story is None:
+        return _nothing(options.subject)
+    return _told(text.standing_json(story) if options.json else text.standing(story))
+
+
+def dead_letters(options: argparse.Namespace) -> int:
+    """List what waits for a person."""
+    from gate import operations_text as text
+
+    found = _gate().explain.dead_letters()
+    return _told(text.letters_json(found) if options.json else text.letters(found))
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Tell the story of a bundle."""
+    from gate import operations_text as text
+
+    story = _gate().explain.story(options.subject)
+    if story is None:
+        return _nothing(options.subject)
+    return _told(text.story_json(story) if options.json else text.story(story))
+
+
+def redrive(options: argparse.Namespace) -> int:
+    """Redrive one job, or all with an error code."""
+    from gate import operations_text as text
+
+    gate = _gate(whole=options.now)
+    jobs = [options.job] if options.job else sorted(gate.redrive.with_code(options.all_with))
+    if not jobs:
+        tell(sys.stderr, f"{options.all_with}: no job has this error code; see `dead-letters`")
+        return 1
+    results = []
+    for job in jobs:
+        asked = gate.redrive(job, actor=options.actor, reason=options.reason)
+        work = gate.redrive.claimed(asked) if options.now else None
+        # A run writes its log to standard output, where the answer belongs.
+        with redirect_stdout(sys.stderr):
+            results.append(text.Result(asked, gate.ingest(work) if work else None))
+    _told(text.results_json(results) if options.json else text.results(results))
+    return 0 if all(result.well for result in results) else 1
+
+
+def _gate(*, whole: bool = False) -> Gate:
+    """Return the gate of the deployment; `whole` if it is to be able to run jobs."""
+    from gate import settings, wiring
+
+    return wiring.Gate((settings.load if whole else settings.for_reading)(os.environ))
+
+
+def _told(text: str) -> int:
+    return 1 if tell(sys.stdout, text) else 0
+
+
+def _nothing(subject: str) -> int:
+    tell(sys.stderr, f"{subject}: nothing is remembered of it; give a job or gs://BUCKET/NAME")
+    return 1
