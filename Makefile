@@ -15,7 +15,7 @@ WITHOUT =
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read clean
+.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -29,6 +29,7 @@ help:
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
 	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
+	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
 	@echo 'make clean        remove the virtual environments and caches'
 
 demo: .venv/.installed
@@ -76,6 +77,9 @@ bench: .venv/.installed
 
 bench-read: .venv/.installed
 	@$(BIN)/python -m benchmarks.read
+
+bench-sinks: .venv/.installed
+	@$(BIN)/python -m benchmarks.sinks
 
 clean:
 	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \

@@ -227,7 +227,57 @@ NOTICES = (
     ),
 )
 
-_CURES: Mapping[str, str] = {reason.code: reason.cure for reason in (*REJECTS, *VALUES, *NOTICES)}
+LOSSES = (
+    Reason(
+        "number_as_null",
+        "A number is not finite, for which JSON has no word; it is null.",
+        "correct the number",
+    ),
+    Reason(
+        "integer_as_text",
+        "An integer is beyond 2^53, which many readers of JSON round; it is text.",
+        "nothing; its digits are exact",
+    ),
+    Reason(
+        "decimal_as_text",
+        "An integer has more than 18 digits, for which the form has no number; it is text.",
+        "nothing; its digits are exact",
+    ),
+    Reason(
+        "date_as_time",
+        "FlatGeobuf has no dates; a date is a time, at midnight.",
+        "nothing; the day is exact",
+    ),
+    Reason(
+        "renamed_column",
+        "GDAL takes a field of this name for row numbers; it has another name in the dataset.",
+        "rename the field in the source, if readers rely on it",
+    ),
+    Reason(
+        "empty_as_null",
+        "A shape without positions has no sound form in GeoJSON; the row has no geometry.",
+        "give the row positions",
+    ),
+    Reason(
+        "position_as_null",
+        "A position is not finite, for which JSON has no word; the row has no geometry.",
+        "correct the position",
+    ),
+    Reason(
+        "shape_as_null",
+        "A ring is open or has too few positions for GeoJSON; the row has no geometry.",
+        "correct the shape, or set `VALIDITY` to `repair`",
+    ),
+    Reason(
+        "no_spatial_index",
+        "A row without extent has no place in the index of FlatGeobuf; the file has none.",
+        "set `NULL_GEOMETRY`, `EMPTY_GEOMETRY` and `NAN_COORDINATES` to `skip` or `reject`",
+    ),
+)
+
+_CURES: Mapping[str, str] = {
+    reason.code: reason.cure for reason in (*REJECTS, *VALUES, *NOTICES, *LOSSES)
+}
 
 
 def cure(code: str) -> str:

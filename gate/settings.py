@@ -57,7 +57,8 @@ VARIABLES = (
     Variable(
         "SINK",
         "",
-        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`. Required.",
+        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`; see"
+        " [sinks.md](sinks.md). Required.",
     ),
     Variable(
         "SOURCE_BUCKET",
@@ -279,7 +280,7 @@ class _Loader:
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
-        rows = self._policies()
+        rows = self._policies(sink.required_crs if sink else "")
         source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._text("SOURCE_PREFIX")
         if sink and source_bucket == sink.bucket:
@@ -312,11 +313,11 @@ class _Loader:
             policies=rows,
         )
 
-    def _policies(self) -> Policies:
+    def _policies(self, required_crs: str) -> Policies:
         accept: MissingCrs | str = MissingCrs.ACCEPT
         stated = Policies(
             missing_crs=self._checked("MISSING_CRS", policies.missing_crs, accept),
-            target_crs=self._checked("TARGET_CRS", policies.target_crs, ""),
+            target_crs=self._checked("TARGET_CRS", policies.target_crs, "") or required_crs,
             null_geometry=self._row_policy("NULL_GEOMETRY"),
             empty_geometry=self._row_policy("EMPTY_GEOMETRY"),
             nan_coordinates=self._row_policy("NAN_COORDINATES"),
@@ -325,9 +326,15 @@ class _Loader:
         )
         if stated.target_crs and stated.missing_crs is MissingCrs.ACCEPT:
             self._problem(
+                "MISSING_CRS",
+                f"a layer without a CRS cannot be transformed to {stated.target_crs}; set it to"
+                " hold or EPSG:NUMBER",
+            )
+        if required_crs and stated.target_crs != required_crs:
+            self._problem(
                 "TARGET_CRS",
-                "a layer without a CRS cannot be transformed; set MISSING_CRS to hold or"
-                " EPSG:NUMBER too",
+                f"{stated.target_crs} is not {required_crs}, the one CRS of the sink's format;"
+                " leave it empty",
             )
         return stated
 

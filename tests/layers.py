@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Layer:
 
     pieces: Sequence[pa.RecordBatch]
     schema: pa.Schema = SCHEMA
-    geo_crs: Mapping[str, Any] | None = None
+    geo_crs: Mapping[str, Any] | None = field(default_factory=lambda: WGS84)
     error: Exception | None = None
     listed: Path | None = None
 

@@ -1,15 +1,22 @@
-"""The address of a sink: `gs://bucket/prefix?format=geoparquet&keep=1`."""
+"""The address of a sink: `gs://bucket/prefix?format=geoparquet&order=hilbert&keep=1`."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from gate.errors import ConfigurationError
 
-FORMATS = ("geoparquet",)
+FORMATS = ("geoparquet", "geojsonseq", "flatgeobuf", "gpkg")
+ORDERS = ("file", "hilbert")
+PARAMETERS = ("format", "order", "keep")
+# Not among the requirements of every deployment; `needed` is the line that adds it.
+WRITER = "pyogrio"
+WRITER_NEEDED = "pyogrio==0.13.0"
+WRITTEN_BY_GDAL = ("flatgeobuf", "gpkg")
 MAX_KEEP = 100
 MAX_PREFIX_BYTES = 400
 _SCHEME = "gs://"
@@ -24,14 +31,20 @@ class SinkAddress:
     """Where datasets go, and in which form.
 
     `prefix` holds no slash at either end and may be empty. `keep` is how many
-    superseded datasets stay behind the current one, so that a reader that has
-    just followed the pointer still finds what it points to.
+    superseded datasets stay behind the current one. `order` is that of the rows:
+    as in the file, or along a Hilbert curve.
     """
 
     bucket: str
     prefix: str = ""
     format: str = "geoparquet"
     keep: int = 1
+    order: str = "file"
+
+    @property
+    def required_crs(self) -> str:
+        """Return the one CRS that the form allows, as `EPSG:n`; empty if it allows any."""
+        return "EPSG:4326" if self.format == "geojsonseq" else ""
 
     @property
     def output_prefix(self) -> str:
@@ -42,11 +55,16 @@ class SinkAddress:
         return f"{_SCHEME}{self.bucket}/{self.output_prefix}"
 
 
-def parse(uri: str) -> SinkAddress:
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddress:
     """Return the address that `uri` spells.
 
     Nothing in it is unquoted but the values of parameters. Raises
-    `ConfigurationError`, naming everything that is wrong with it.
+    `ConfigurationError`, naming everything that is wrong with it, and what a
+    form needs that is not `installed`.
     """
     path, _, query = uri.partition("?")
     bucket, _, prefix = path.removeprefix(_SCHEME).partition("/")
@@ -54,6 +72,14 @@ def parse(uri: str) -> SinkAddress:
     pairs = parse_qsl(query, keep_blank_values=True)
     parameters = dict(pairs)
     problems = [*_place_problems(path, bucket, prefix), *_parameter_problems(pairs)]
+    form = parameters.get("format", FORMATS[0])
+    if "order" in parameters and form in FORMATS[1:]:
+        problems.append(f"order is for geoparquet, {form} has none to choose")
+    if form in WRITTEN_BY_GDAL and not installed(WRITER):
+        problems.append(
+            f"format {form} needs {WRITER}, which is not installed; add the line"
+            f" {WRITER_NEEDED} to requirements.txt and deploy again"
+        )
     if problems:
         raise ConfigurationError(
             "; ".join(problems), where=f"SINK={uri}", cure=f"write it like {_EXAMPLE}"
@@ -61,8 +87,9 @@ def parse(uri: str) -> SinkAddress:
     return SinkAddress(
         bucket,
         prefix,
-        parameters.get("format", FORMATS[0]),
+        form,
         int(parameters.get("keep", SinkAddress("").keep)),
+        parameters.get("order", ORDERS[0]),
     )
 
 
@@ -84,9 +111,12 @@ def _parameter_problems(pairs: list[tuple[str, str]]) -> Iterator[str]:
     for name, text in pairs:
         if name == "format":
             if text not in FORMATS:
-                yield f"format {text!r} is unknown, there is {', '.join(FORMATS)}"
+                yield f"format {text!r} is unknown, there are {', '.join(FORMATS)}"
+        elif name == "order":
+            if text not in ORDERS:
+                yield f"order {text!r} is unknown, there are {', '.join(ORDERS)}"
         elif name == "keep":
             if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= MAX_KEEP):
                 yield f"keep {text!r} is no number from 0 to {MAX_KEEP}"
         else:
-            yield f"parameter {name} is unknown, there are format and keep"
+            yield f"parameter {name} is unknown, there are {', '.join(PARAMETERS)}"

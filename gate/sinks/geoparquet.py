@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,12 @@ import pyarrow.parquet as pq
 import shapely
 
 from gate.errors import UnexpectedError
-from gate.sinks.formats import Origin, Target, Written
+from gate.sinks import behind, hilbert
+from gate.sinks.formats import GEOMETRY, LINEAGE_KEY, Origin, Target, Written, described, free_name
 from gate.sinks.geometry import Coordinates, Extents, extents, geometry_types
 from gate.sinks.port import Table
 
 VERSION = "1.1.0"
-MEDIA_TYPE = "application/vnd.apache.parquet"
-LINEAGE_KEY = "shapefile_gate"
-GEOMETRY = "geometry"
 
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
@@ -37,18 +34,21 @@ _BOX = pa.struct([pa.field(corner, pa.float32()) for corner in _CORNERS])
 
 @dataclass(frozen=True, slots=True)
 class GeoParquet:
-    """The `gate.sinks.formats.Format` of GeoParquet."""
+    """The `gate.sinks.formats.Format` of GeoParquet, in file order or along a Hilbert curve."""
 
+    hilbert: bool = False
     extension: str = ".parquet"
-    media_type: str = MEDIA_TYPE
+    media_type: str = "application/vnd.apache.parquet"
 
     def write(self, target: Target, table: Table, origin: Origin, folder: Path) -> Written:
-        """Write the table in file order: see `write`."""
-        del folder
-        return Written(write(target, table, origin.lineage))
+        """Write the table: see `write`."""
+        spool = folder if self.hilbert else None
+        return Written(write(target, table, origin.lineage, spool=spool))
 
 
-def write(target: Path | Target, table: Table, lineage: Mapping[str, Any]) -> int:
+def write(
+    target: Path | Target, table: Table, lineage: Mapping[str, Any], *, spool: Path | None = None
+) -> int:
     """Write the table as one GeoParquet file and return its rows, as its footer counts them.
 
     The file is written from its first byte to its last.
@@ -59,8 +59,10 @@ def write(target: Path | Target, table: Table, lineage: Mapping[str, Any]) -> in
     `lineage`, the original field names and the versions of the writers stand as
     JSON under the key `shapefile_gate`; they hold no time, so that writing the
     same table again makes the same bytes. Errors of the table pass through.
+    With `spool`, a folder, the rows stand along a Hilbert curve, and wait in the
+    folder until all are there: see `gate.sinks.hilbert`.
     """
-    covering = _free_name("bbox", table.schema)
+    covering = free_name("bbox", table.schema)
     schema = table.schema.append(pa.field(covering, _BOX))
     summary = _Summary()
     footers: list[pq.FileMetaData] = []
@@ -76,12 +78,26 @@ def write(target: Path | Target, table: Table, lineage: Mapping[str, Any]) -> in
         + [f"{covering}.{corner}" for corner in _CORNERS],
         metadata_collector=footers,
     ) as writer:
-        _write_groups(writer, _row_groups(table, schema, summary))
+        groups = _row_groups(table, schema, summary)
+        if spool:
+            groups = hilbert.ordered(
+                groups,
+                schema,
+                covering,
+                spool,
+                most_rows=ROW_GROUP_ROWS,
+                most_bytes=ROW_GROUP_BYTES,
+            )
+        behind.each(groups, lambda group: writer.write_table(group, ROW_GROUP_ROWS))
         writer.add_key_value_metadata(
             {
                 "geo": json.dumps(summary.geo(table.geo_crs, covering), allow_nan=False),
-                LINEAGE_KEY: json.dumps(
-                    _lineage(table.schema, lineage), ensure_ascii=False, allow_nan=False
+                LINEAGE_KEY: described(
+                    table.schema,
+                    lineage,
+                    geoparquet=VERSION,
+                    pyarrow=pa.__version__,
+                    shapely=shapely.__version__,
                 ),
             }
         )
@@ -130,23 +146,6 @@ class _Summary:
         return {"version": VERSION, "primary_column": GEOMETRY, "columns": {GEOMETRY: column}}
 
 
-def _write_groups(writer: pq.ParquetWriter, groups: Iterator[pa.Table]) -> None:
-    """Write row groups, each in another thread while this one gathers the next.
-
-    The table is read in this thread, whose lease its reader may keep. What the
-    writer raises is raised here, one group later at most.
-    """
-    with ThreadPoolExecutor(1, thread_name_prefix="write") as other:
-        written: Future[None] | None = None
-        for group in groups:
-            if written is not None:
-                written.result()
-            written = other.submit(writer.write_table, group, ROW_GROUP_ROWS)
-            del group
-        if written is not None:
-            written.result()
-
-
 def _row_groups(table: Table, schema: pa.Schema, summary: _Summary) -> Iterator[pa.Table]:
     """Yield the rows in pieces that are each worth a row group."""
     waiting: list[pa.RecordBatch] = []
@@ -173,22 +172,3 @@ def _boxes(found: Extents) -> pa.Array:
     high = np.where(high < found.high[:, :2], np.nextafter(high, np.float32(np.inf)), high)
     corners = [pa.array(side[:, axis]) for side in (low, high) for axis in (0, 1)]
     return pa.StructArray.from_arrays(corners, fields=list(_BOX), mask=pa.array(~found.known))
-
-
-def _lineage(schema: pa.Schema, lineage: Mapping[str, Any]) -> dict[str, Any]:
-    originals = {
-        column.name: (column.metadata or {}).get(b"original_name", column.name.encode()).decode()
-        for column in schema
-        if column.name != GEOMETRY
-    }
-    versions = {"geoparquet": VERSION, "pyarrow": pa.__version__, "shapely": shapely.__version__}
-    return {**lineage, "original_field_names": originals, "versions": versions}
-
-
-def _free_name(name: str, schema: pa.Schema) -> str:
-    taken = {taken.casefold() for taken in schema.names}
-    free, number = name, 0
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free

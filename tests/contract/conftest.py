@@ -21,6 +21,7 @@ from test_utils.prefixer import Prefixer
 from test_utils.retry import RetryErrors
 
 from gate.cloud_storage import CloudStorage
+from gate.sinks.address import FORMATS
 from tests.contract.network import Network
 from tests.contract.sinks import CloudSinkBench, MemorySinkBench, SinkBench
 from tests.contract.sources import CloudSourceBench, MemorySourceBench, SourceBench
@@ -136,12 +137,14 @@ def cloud_source_bench(
     return CloudSourceBench(cloud, client, bucket, network)
 
 
-@pytest.fixture(params=["memory", "cloud"])
+@pytest.fixture(params=["memory", *FORMATS])
 def sink_bench(request: pytest.FixtureRequest) -> SinkBench:
     """Return each sink with a reader's eyes on it, and the means to break it."""
     if request.param == "memory":
         return MemorySinkBench()
-    return request.getfixturevalue("cloud_sink_bench")
+    bench: CloudSinkBench = request.getfixturevalue("cloud_sink_bench")
+    bench.sink = bench.open(format=request.param)
+    return bench
 
 
 @pytest.fixture

@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyogrio.raw
 from google.cloud import storage
 
 from gate.cloud_storage import CloudStorage
@@ -25,7 +28,7 @@ from gate.sinks.cloud_storage import CloudStorageSink
 from gate.sinks.memory import MemorySink, key
 from gate.sinks.port import Outdated, Published, Sink
 from tests.contract.network import Network, after, before_answer, lose, refuse
-from tests.layers import Layer, publication
+from tests.layers import WGS84, Layer, publication
 
 PUBLISHED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -40,6 +43,23 @@ class Seen:
     report: Mapping[str, Any]
     metadata: bytes = b""
     rejects: Sequence[Mapping[str, Any]] = ()
+
+
+def read(content: bytes, name: str) -> tuple[list[str], Mapping[str, Any] | None]:
+    """Return the names in a dataset, in order, and its CRS, as a reader of its form finds them."""
+    if name.endswith(".geojsonl"):
+        features = map(json.loads, content.splitlines())
+        return [feature["properties"]["name"] for feature in features], WGS84
+    if name.endswith(".parquet"):
+        table = pq.read_table(io.BytesIO(content))
+        geo = json.loads(table.schema.metadata[b"geo"])
+        return table.column("name").to_pylist(), geo["columns"]["geometry"]["crs"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(content)
+        facts, table = pyogrio.raw.read_arrow(path)
+    names = sorted(table.column("name").to_pylist(), key=lambda text: int(text.split()[-1]))
+    return names, WGS84 if facts["crs"] == "EPSG:4326" else facts["crs"]
 
 
 class SinkBench(ABC):
@@ -182,11 +202,8 @@ class CloudSinkBench(SinkBench):
             return None
         folder = layout.folder("out/", bundle, layer)
         described = pointer["metadata"] and self.content(folder + pointer["metadata"])
-        table = self.table(folder + pointer["dataset"])
+        names, crs = read(self.content(folder + pointer["dataset"]), pointer["dataset"])
         report = json.loads(self.content(folder + pointer["report"]))
-        geo = json.loads(table.schema.metadata[b"geo"])
-        names = table.column("name").to_pylist()
-        crs = geo["columns"]["geometry"]["crs"]
         listed = self.content(folder + pointer["rejects"]) if pointer["rejects"] else b""
         rejects = tuple(map(json.loads, listed.splitlines()))
         return Seen(pointer["revision_id"], names, crs, report, described or b"", rejects)
@@ -229,8 +246,8 @@ class CloudSinkBench(SinkBench):
         self.network.on("POST", "/latest.json", before_answer(callback))
 
     def cut_upload(self) -> None:
-        """Lose the connection on the next upload of a dataset."""
-        self.network.on("POST", ".parquet", refuse)
+        """Lose the connection on the next upload of a dataset, the first that is sent."""
+        self.network.on("POST", "", refuse)
 
     def cut_answer(self) -> None:
         """Lose the answer to the next atomic step, and whatever is asked after it."""

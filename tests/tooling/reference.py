@@ -29,6 +29,7 @@ REPORTED = {
     "Rows that are not loaded": reasons.REJECTS,
     "Values that are altered": reasons.VALUES,
     "Notices": reasons.NOTICES,
+    "What the form of a dataset cannot hold": reasons.LOSSES,
 }
 
 

@@ -97,6 +97,7 @@ TESTED: dict[int, tuple[tuple[str, str], ...]] = {
     ),
     52: (("contract/test_store.py", "test_every_field_of_a_job_comes_back_equal"),),
     53: (("emulator/test_rpcs.py", "test_a_dispatching_event_costs_three_calls"),),
+    56: (("unit/test_ogr.py", "test_case_56_"),),
     57: ((SINK, "test_case_57_"),),
     59: ((POLICIES, "test_case_59_"), ("scenarios/test_rejects.py", "test_case_59_")),
     61: ((SINK, "test_case_61_"),),
@@ -111,7 +112,6 @@ TESTED: dict[int, tuple[tuple[str, str], ...]] = {
 LATER = {
     54: "the time-to-live policies belong to the deployment, which is not written yet",
     55: "there is no sink into BigQuery yet",
-    56: "there is no sink that writes FlatGeobuf yet",
     58: "there is no sink into PostGIS yet; the same text in GeoParquet is case 4",
     60: "there is no sink into BigQuery yet",
 }

@@ -16,7 +16,15 @@ from gate.names import Bundle
 from gate.outcomes import Outcome
 from gate.settings import VARIABLES
 from gate.shapefile.port import METADATA_LIMIT_BYTES
-from gate.sinks.address import FORMATS, MAX_KEEP, SinkAddress
+from gate.sinks.address import (
+    FORMATS,
+    MAX_KEEP,
+    ORDERS,
+    PARAMETERS,
+    WRITER_NEEDED,
+    SinkAddress,
+)
+from gate.sinks.formats import chosen
 from gate.sinks.layout import folder
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
@@ -129,7 +137,8 @@ LIBRARY_VARIABLES = {
 def test_variables_exist(page: Path) -> None:
     """Each environment variable that a page names is one that something reads."""
     named = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", page.read_text()))
-    assert named <= LIBRARY_VARIABLES | {variable.name for variable in VARIABLES}
+    fields = {"OGC_FID"}
+    assert named <= LIBRARY_VARIABLES | fields | {variable.name for variable in VARIABLES}
 
 
 def test_the_limit_of_a_bundle_says_what_is_counted() -> None:
@@ -141,19 +150,21 @@ def test_the_limit_of_a_bundle_says_what_is_counted() -> None:
 
 
 def test_the_sink_parameters_are_those_of_the_code() -> None:
-    """The page on configuration names each format, the default and the bound of `keep`."""
-    rows = dict(
-        re.findall(
-            r"^\| `(format|keep)` \| (.+) \|$",
-            (ROOT / "docs" / "configuration.md").read_text(),
-            re.MULTILINE,
-        )
-    )
+    """The page on sinks names each parameter with its default, each format, what it needs."""
+    page = (ROOT / "docs" / "sinks.md").read_text()
+    rows = dict(re.findall(r"^\| `(format|order|keep)` \| (.+) \|$", page, re.MULTILINE))
     default = SinkAddress("bucket")
-    assert rows["format"].startswith(f"`{default.format}` |")
-    assert all(known in rows["format"] for known in FORMATS)
-    assert rows["keep"].startswith(f"`{default.keep}` |")
+    assert tuple(rows) == PARAMETERS
+    for name, row in rows.items():
+        assert row.startswith(f"`{getattr(default, name)}` |")
+    assert all(f"`{known}`" in rows["format"] for known in FORMATS)
+    assert f"`{ORDERS[1]}`" in rows["order"]
     assert f"0 to {MAX_KEEP}" in rows["keep"]
+    assert f"\n    {WRITER_NEEDED}\n" in page
+    for form in FORMATS:
+        chosen_form = chosen(SinkAddress("bucket", format=form))
+        assert f"`{chosen_form.extension}`" in page
+        assert f"`{chosen_form.media_type}`" in page
 
 
 def test_odd_names_are_spelt_as_the_page_says() -> None:

@@ -142,6 +142,7 @@ CLIENTS = {
     "google.pubsub_v1": ("gate.local.topics",),
     "google_crc32c": ("gate.crc32c",),
     "grpc": ("gate.local.topics",),
+    "pyogrio": ("gate.sinks.ogr",),
     "pyproj": ("gate.shapefile.projection",),
     "requests": ("gate.cloud_storage",),
     "urllib3": ("gate.cloud_storage",),

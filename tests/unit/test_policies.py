@@ -84,6 +84,40 @@ def test_what_is_no_policy_is_refused_at_the_start(variable: str, value: str) ->
 
 def test_a_target_needs_a_source() -> None:
     """Case 20: a deployment that transforms cannot accept layers without a CRS."""
-    assert problems(TARGET_CRS="EPSG:4326") == ["TARGET_CRS"]
+    assert problems(TARGET_CRS="EPSG:4326") == ["MISSING_CRS"]
     for policy in ("hold", "EPSG:25832"):
         assert load({**SINK, "TARGET_CRS": "EPSG:4326", "MISSING_CRS": policy})
+
+
+GEOJSON = {"SINK": "gs://datasets?format=geojsonseq"}
+
+
+@pytest.mark.parametrize("target", ["", "EPSG:4326", "epsg:4326"])
+def test_geojson_is_transformed_to_its_one_crs(target: str) -> None:
+    """RFC 7946, 4: with that form the target is WGS 84, whether it is stated or not."""
+    settings = load({**GEOJSON, "TARGET_CRS": target, "MISSING_CRS": "hold"})
+
+    assert settings.policies.target_crs == "EPSG:4326"
+
+
+def test_another_crs_for_geojson_is_refused() -> None:
+    """RFC 7946, 4: at start-up, with the cure."""
+    with pytest.raises(SettingsError) as caught:
+        load({**GEOJSON, "TARGET_CRS": "EPSG:3857", "MISSING_CRS": "hold"})
+
+    (problem,) = caught.value.problems
+    assert problem == (
+        "TARGET_CRS: EPSG:3857 is not EPSG:4326, the one CRS of the sink's format; leave it empty"
+    )
+
+
+def test_geojson_of_layers_without_crs_is_refused() -> None:
+    """RFC 7946, 4: what becomes of a layer without CRS has to be said, as for any target."""
+    with pytest.raises(SettingsError) as caught:
+        load(GEOJSON)
+
+    (problem,) = caught.value.problems
+    assert problem == (
+        "MISSING_CRS: a layer without a CRS cannot be transformed to EPSG:4326; set it to hold or"
+        " EPSG:NUMBER"
+    )

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gate.reasons import NOTICES, REJECTS, VALUES, Reason, cure
+from gate.reasons import LOSSES, NOTICES, REJECTS, VALUES, Reason, cure
 
 GATE = Path(__file__).parents[2] / "gate"
-CATALOGUE = (*REJECTS, *VALUES, *NOTICES)
+CATALOGUE = (*REJECTS, *VALUES, *NOTICES, *LOSSES)
 
 # Which argument of a call is a code.
-CALLS = {"notice": 0, "Notice": 0, "reject": 0, "_count": 2}
+CALLS = {"notice": 0, "Notice": 0, "reject": 0, "_count": 2, "lose": 0}
 
 
 def literals(node: ast.expr) -> Iterator[str]:
