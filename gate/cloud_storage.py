@@ -203,7 +203,6 @@ class Upload(io.RawIOBase):
         self._settings = {
             "content_type": media_type,
             "if_generation_match": ABSENT,
-            "checksum": "crc32c",
             **patience,
         }
         self._first = bytearray()

@@ -60,10 +60,9 @@ class GeoJsonSeq:
         lines = _Lines()
 
         def work(batch: pa.RecordBatch) -> None:
-            if batch.num_rows:
-                text = lines.of(batch)
-                target.write(text)
-                lines.count += text.count(b"\n")
+            text = lines.of(batch)
+            target.write(text)
+            lines.count += text.count(b"\n")
 
         behind.each(table.batches(), work)
         losses = (Loss(code, field, count) for (code, field), count in lines.losses.items())

@@ -46,8 +46,6 @@ def ordered(
             centres.append(_centres(group.column(boxes)))
             bytes_waiting += group.nbytes
     order = _order(np.concatenate(centres))
-    if not len(order):
-        return
     size = max(1, min(most_rows, most_bytes * len(order) // max(bytes_waiting, 1)))
     with pa.memory_map(str(path)) as file:
         picker = _Picker(pa.ipc.open_file(file))

@@ -103,6 +103,14 @@ def test_layers_without_an_extent_are_written(
     assert table.column("size").to_pylist() == list(range(len(texts)))
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_in_one_place_keep_the_order_of_the_file(tmp_path: Path) -> None:
+    """Rows that the curve does not tell apart stand as they did, and nothing is divided by zero."""
+    table = written(Layer([batch(wkb(*["POINT (1 1)"] * 1000))]), tmp_path)
+
+    assert table.column("size").to_pylist() == list(range(1000))
+
+
 def test_row_groups_stay_within_their_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
