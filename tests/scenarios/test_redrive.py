@@ -128,6 +128,8 @@ def test_what_needs_nobody_is_left_alone(world: World, state: State) -> None:
     asked = ask(world)
     assert (asked.verdict, asked.detail) == (Verdict.NOT_NEEDED, f"it is {state.value}")
     assert not asked.verdict.granted
+    world.clock.advance(3600)
+    assert run(world, replace(asked, stored=world.store.job(asked.job_id))) is None
     assert document == before
 
 
