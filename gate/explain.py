@@ -14,7 +14,7 @@ from datetime import datetime
 from gate import manifest
 from gate.job import REDRIVEN, Job, State
 from gate.manifest import Dispatch, Dispatched, Manifest, Waiting
-from gate.names import Bundle, Component, fold, parse
+from gate.names import Bundle, named
 from gate.redrive import codes
 from gate.settings import Settings
 from gate.store.history import History, RecordedClaim
@@ -25,7 +25,7 @@ DEAD_LETTERS = (State.DEAD, State.HELD, State.PARTIAL)
 ACTIVE = (State.RUNNING, State.FAILED)
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_ADDRESS = re.compile(r"gs://([^/]+)/(.+)", re.DOTALL)
+_ADDRESS = re.compile(r"(?i:gs)://([^/]+)/(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,13 @@ class Explain:
 
     def _bundle(self, subject: str) -> Bundle | None:
         if address := _ADDRESS.fullmatch(subject):
-            return _addressed(*address.groups())
+            return named(*address.groups())
         if not _ID.fullmatch(subject):
             return None
         if stored := self.store.job(subject):
             return stored.job.revision.bundle
         claim = self.history.claim(subject)
-        return _addressed(claim.bucket, claim.name) if claim else None
+        return named(claim.bucket, claim.name) if claim else None
 
     def _standing(self, known: Manifest, now: datetime) -> str:
         decision = manifest.decide(
@@ -137,15 +137,6 @@ class Explain:
 def code_of(known: Job) -> str:
     """Return the code of the latest error of a job, empty if it had none."""
     return known.history[-1].code if known.history else ""
-
-
-def _addressed(bucket: str, name: str) -> Bundle:
-    """Return the bundle of an object, or the one that is itself so called."""
-    component = parse(bucket, name)
-    if isinstance(component, Component):
-        return component.bundle
-    cut = name.rfind("/") + 1
-    return Bundle(bucket, name[:cut], fold(name[cut:]))
 
 
 def _recorded(claim: RecordedClaim) -> Iterator[Step]:

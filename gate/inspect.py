@@ -30,7 +30,7 @@ from gate.errors import (
 from gate.fetching import FETCHED_EXTENSIONS, Fetch, Overwritten
 from gate.identity import Pin, Revision
 from gate.layers import selected
-from gate.names import PRIMARY_EXTENSIONS, Bundle, Component, fold, parse
+from gate.names import PRIMARY_EXTENSIONS, Bundle, Component, named, parse
 from gate.overrides import NOTHING, Overrides, stated
 from gate.shapefile.port import ArchivedLayer, Notice, OpenLayer, Unpack
 from gate.source.port import Source
@@ -261,7 +261,7 @@ def _grouped_files(path: Path) -> dict[Bundle, dict[str, Path]]:
         root, wanted = path, None
         files = [each for each in sorted(path.rglob("*")) if each.is_file()]
     else:
-        root, wanted = path.parent, _named("", path.name)
+        root, wanted = path.parent, named("", path.name)
         files = [each for each in sorted(root.glob("*")) if each.is_file()]
     found: dict[Bundle, dict[str, Path]] = {}
     for file in sorted(files, key=lambda each: each.stat().st_mtime_ns):
@@ -274,7 +274,7 @@ def _grouped_files(path: Path) -> dict[Bundle, dict[str, Path]]:
 def _live(source: Source, bucket: str, name: str) -> list[Revision]:
     """Return what is live of the bundle, or of the bundles of the folder, that `name` names."""
     folder = name[: name.rfind("/") + 1]
-    wanted = _named(bucket, name) if name != folder else None
+    wanted = named(bucket, name) if name != folder else None
     found: dict[Bundle, dict[str, Pin]] = {}
     for pin in source.siblings(bucket, folder, ""):
         component = parse(bucket, pin.name)
@@ -288,15 +288,6 @@ def _live(source: Source, bucket: str, name: str) -> list[Revision]:
         for bundle, pins in sorted(found.items(), key=lambda item: item[0].basename)
         if _worth_reading(bundle, pins)
     ]
-
-
-def _named(bucket: str, name: str) -> Bundle:
-    """Return the bundle of a component's name; any other name is a stem."""
-    component = parse(bucket, name)
-    if isinstance(component, Component):
-        return component.bundle
-    cut = name.rfind("/") + 1
-    return Bundle(bucket, name[:cut], fold(name[cut:]))
 
 
 def _worth_reading(bundle: Bundle, extensions: Iterable[str]) -> bool:

@@ -143,3 +143,12 @@ def parse(
         return Reason.EXTENSION
     archive = extension if extension in ARCHIVE_EXTENSIONS else ""
     return Component(Bundle(bucket, folder, stem, archive), name, extension)
+
+
+def named(bucket: str, name: str) -> Bundle:
+    """Return the bundle of a component's name; any other name is a stem."""
+    component = parse(bucket, name)
+    if isinstance(component, Component):
+        return component.bundle
+    cut = name.rfind("/") + 1
+    return Bundle(bucket, name[:cut], fold(name[cut:]))

@@ -15,6 +15,7 @@ from gate.names import (
     Reason,
     extension_of,
     fold,
+    named,
     parse,
 )
 
@@ -215,3 +216,19 @@ def test_output_inside_the_source_prefix_is_still_ignored() -> None:
     """B8: the output prefix wins over the source prefix that holds it."""
     found = parse("uploads", "in/out/roads.shp", source_prefix="in/", output_prefix="in/out/")
     assert found is Reason.OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "stem", "archive"),
+    [
+        ("in/Roads.SHP", "in/", "roads", ""),
+        ("in/Roads", "in/", "roads", ""),
+        ("Roads.v2", "", "roads.v2", ""),
+        ("in/parts.zip", "in/", "parts", ".zip"),
+    ],
+)
+def test_a_bundle_is_named_by_a_component_or_by_itself(
+    name: str, folder: str, stem: str, archive: str
+) -> None:
+    """B5: a person may give the name of any object of a bundle, or the bundle's own."""
+    assert named("uploads", name) == Bundle("uploads", folder, stem, archive)
