@@ -12,9 +12,11 @@ import sys
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from gate.errors import TransientError
 from gate.terminal import tell
 
 if TYPE_CHECKING:
+    from gate.operations_text import Result
     from gate.wiring import Gate
 
 SUBJECT = "JOB|gs://BUCKET/NAME"
@@ -119,13 +121,31 @@ def redrive(options: argparse.Namespace) -> int:
         return 1
     results = []
     for job in jobs:
+        results.append(_redriven(gate, job, options))
+        if not options.json:
+            _told(text.result(results[-1]))
+    if options.json:
+        _told(text.results_json(results))
+    return 0 if all(result.well for result in results) else 1
+
+
+def _redriven(gate: Gate, job: str, options: argparse.Namespace) -> Result:
+    """Redrive one job, and run it if that was asked for; what may pass leaves others to be tried.
+
+    A run writes its log to standard output, where the answer belongs: it goes to
+    standard error instead.
+    """
+    from gate.operations_text import Result
+    from gate.redrive import Redriven, Verdict
+
+    try:
         asked = gate.redrive(job, actor=options.actor, reason=options.reason)
         work = gate.redrive.claimed(asked) if options.now else None
-        # A run writes its log to standard output, where the answer belongs.
         with redirect_stdout(sys.stderr):
-            results.append(text.Result(asked, gate.ingest(work) if work else None))
-    _told(text.results_json(results) if options.json else text.results(results))
-    return 0 if all(result.well for result in results) else 1
+            return Result(asked, gate.ingest(work) if work else None)
+    except TransientError as error:
+        detail = str(error.with_cure("run the command again later"))
+        return Result(Redriven(job, Verdict.INTERRUPTED, detail), None)
 
 
 def _gate(*, whole: bool = False) -> Gate:

@@ -111,14 +111,12 @@ def letters_json(jobs: Sequence[Job]) -> str:
     return _json({"dead_letters": told})
 
 
-def results(told: Sequence[Result]) -> str:
-    """Return one line for each job that was to be redriven, and one for each run."""
-    lines = []
-    for each in told:
-        one = each.redriven
-        lines.append(f"{one.job_id}  {one.verdict.value}: {one.detail}")
-        if each.ending:
-            lines.append(f"{one.job_id}  {_ended(each.ending)}: {each.ending.detail}")
+def result(told: Result) -> str:
+    """Return one line for the verdict on a job, and one for its run if there was one."""
+    one = told.redriven
+    lines = [f"{one.job_id}  {one.verdict.value}: {one.detail}"]
+    if told.ending:
+        lines.append(f"{one.job_id}  {_ended(told.ending)}: {told.ending.detail}")
     return "\n".join(map(safe, lines))
 
 

@@ -33,6 +33,7 @@ class Verdict(Enum):
     NOT_NEEDED = "not_needed"
     TAKEN = "taken"
     UNKNOWN = "unknown"
+    INTERRUPTED = "interrupted"
 
     @property
     def granted(self) -> bool:

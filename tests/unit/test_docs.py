@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from gate.errors import GateError
+from gate import dead_letters, job
+from gate.errors import GateError, SomeLayersError
+from gate.events import Malformed
+from gate.explain import DEAD_LETTERS
 from gate.fetching import FETCHED_EXTENSIONS
+from gate.identity import Pin, Revision
 from gate.intake import UNSETTLED
-from gate.job import MOVES
+from gate.job import MOVES, Limits
 from gate.names import Bundle
 from gate.outcomes import Outcome
+from gate.redrive import Verdict
 from gate.settings import VARIABLES
 from gate.shapefile.port import METADATA_LIMIT_BYTES
 from gate.sinks.address import (
@@ -204,3 +210,29 @@ def test_the_life_of_a_job_is_the_table_of_moves() -> None:
     diagram = text.partition("## The life of a job")[2].partition("\n## ")[0]
     drawn = set(re.findall(r"^ +(\w+) --> (\w+)", diagram, re.MULTILINE))
     assert drawn == {(a.value, b.value) for a, moves in MOVES.items() for b in moves}
+
+
+def fields(heading: str, page: Path) -> set[str]:
+    """Return what stands in the first column of the tables under a heading."""
+    text = page.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_every_verdict_on_a_redrive_is_explained() -> None:
+    """The page on operations has each verdict, and no other."""
+    page = ROOT / "docs" / "operations.md"
+    assert fields("Redrive", page) == {verdict.value for verdict in Verdict}
+
+
+def test_every_field_of_a_letter_is_explained() -> None:
+    """The page on operations has each field of a letter, and each state that leads to one."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    limits = Limits(timedelta(1), 1, timedelta(1))
+    revision = Revision.of(Bundle("b", "", "a"), {".shp": Pin("a.shp", 1)})
+    opened = job.opened(revision, dispatched_by="", token="", now=now, limits=limits)
+    summary = {"layers": {}, "failed_layers": [], "index": ""}
+    ended = job.partial(opened, SomeLayersError("x"), now=now, summary=summary)
+    written = {*dead_letters.of_job(ended).body, *dead_letters.of_event(Malformed("", "", "")).body}
+    states = {state.value for state in DEAD_LETTERS}
+    assert fields("Dead letters", ROOT / "docs" / "operations.md") == written | states

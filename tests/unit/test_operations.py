@@ -374,9 +374,21 @@ def test_redrive_wants_one_job_or_one_code(run: Run, arguments: list[str]) -> No
 def test_a_store_that_does_not_answer_is_told_to_a_person(world: World, run: Run) -> None:
     """F4: a passing fault says to run the command again, for nobody does it for a person."""
     world.faults.before("store.job", raising(StoreBusyError("quota", where="Firestore")))
-    code, out, err = run("redrive", "0" * 32)
+    code, out, err = run("explain", "0" * 32)
     assert (code, out) == (1, "")
     assert err == "Firestore: quota; run the command again later\n"
+
+
+def test_one_that_is_interrupted_leaves_the_others_to_be_tried(world: World, run: Run) -> None:
+    """G9: a fault that may pass, at one of many jobs, is told of that one; the rest go on."""
+    for base in ("in/roads", "in/rivers", "in/lakes"):
+        dead(world, base)
+    world.faults.before("source.stat", raising(StorageBusyError("503")))
+    code, out, err = run("redrive", "--all-with", "permission")
+    assert (code, err) == (1, "")
+    assert [line.split()[1] for line in out.splitlines()].count("redriven:") == 2
+    assert "  interrupted: 503; run the command again later\n" in out
+    assert run("redrive", "--all-with", "permission")[0] == 0
 
 
 def test_only_a_run_needs_to_know_the_sink(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
