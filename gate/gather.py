@@ -7,6 +7,7 @@ byte lets numpy copy thousands of them in one step.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,30 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 # Runs of at least so many items on average are copied one by one: fewer, and
 # the step from one to the next costs more than an index of every item.
 LONG_RUN = 48
+
+SCRATCH_LIMIT_BYTES = 8 << 20
+
+
+class Scratch(threading.local):
+    """Memory for numbers that are needed for a moment, kept by each thread for the next time.
+
+    Fresh memory costs a page fault for every 4 kB, which takes longer than most of
+    what is done to the numbers in it. It is freed with the thread.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Floats = np.empty(0)
+
+    def floats(self, count: int) -> Floats:
+        """Return room for so many numbers, which the next call in this thread returns again.
+
+        More than `SCRATCH_LIMIT_BYTES` are not kept.
+        """
+        if 8 * count > SCRATCH_LIMIT_BYTES:
+            return np.empty(count)
+        if count > len(self._kept):
+            self._kept = np.empty(count)
+        return self._kept[:count]
 
 
 def picked(content: Bytes, offsets: Integers, item_bytes: int) -> Bytes:
@@ -56,18 +81,28 @@ def starts_of(lengths: Integers) -> Integers:
     return starts
 
 
-def picked_runs(content: Bytes, offsets: Integers, first: Integers, item_bytes: int) -> Bytes:
+def picked_runs(
+    content: Bytes,
+    offsets: Integers,
+    first: Integers,
+    item_bytes: int,
+    scratch: Scratch | None = None,
+) -> Bytes:
     """Return runs of items, one after the other; run i has the items `first[i]` to `first[i+1]`.
 
-    Each run begins at its byte offset in `content`.
+    Each run begins at its byte offset in `content`. The items, of whole numbers of
+    8 bytes, may lie in `scratch`.
     """
     if not _are_long(first):
         return picked(content, _places(offsets, first, item_bytes), item_bytes)
-    runs = np.empty(int(first[-1]) * item_bytes, np.uint8)
+    size = int(first[-1]) * item_bytes
+    runs = scratch.floats(size // 8).view(np.uint8) if scratch else np.empty(size, np.uint8)
+    # Views of memory copy with less ado than arrays, and do not let the next thread in each time.
+    source, target = content.data, runs.data
     ends = (first * item_bytes).tolist()
     for index, offset in enumerate(offsets.tolist()):
         start, stop = ends[index], ends[index + 1]
-        runs[start:stop] = content[offset : offset + stop - start]
+        target[start:stop] = source[offset : offset + stop - start]
     return runs
 
 

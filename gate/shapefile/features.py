@@ -11,6 +11,7 @@ import fiona
 from fiona.crs import CRS
 
 from gate.errors import CorruptError, GateError, UnreadableError
+from gate.shapefile.excerpt import exhibited
 from gate.shapefile.files import STEM
 from gate.shapefile.findings import Findings
 from gate.shapefile.gdal_log import GdalLog
@@ -69,7 +70,8 @@ class Features:
         with fiona.Env(**GDAL_OPTIONS), translated(self._where):
             if self._layer is None:
                 filters: dict[str, Any] = {} if self._on_values else {"include_fields": []}
-                context = opened(self._folder, self._log, encoding=self._encoding, **filters)
+                path = self._folder / f"{STEM}.shp"
+                context = opened(path, self._log, encoding=self._encoding, **filters)
                 self._layer, _ = self._stack.enter_context(context)
                 self._all = iter(self._layer)
             with self._log.listening():
@@ -118,14 +120,20 @@ def judge(structure: Structure, text: str, findings: Findings) -> tuple[Judgemen
     """
     where = structure.files.where(".shp")
     log = GdalLog(where, findings)
-    context = opened(structure.files.folder, log)
-    with translated(where), context as (layer, crs), log.listening():
+    with ExitStack() as stack:
+        stack.enter_context(translated(where))
+        exhibit = stack.enter_context(exhibited(structure))
+        layer, crs = stack.enter_context(opened(exhibit.layer, log))
+        table = layer
+        if exhibit.table != exhibit.layer:
+            table, _ = stack.enter_context(opened(exhibit.table, log))
+        stack.enter_context(log.listening())
         schema = layer.schema
         fields = {
             name.encode(NEUTRAL_ENCODING).decode(text, "replace"): kind
             for name, kind in schema["properties"].items()
         }
-        judgement = Judgement(schema["geometry"], len(layer), fields)
+        judgement = Judgement(schema["geometry"], len(table), fields)
     if judgement.rows != structure.rows:
         what = f"GDAL counts {judgement.rows} rows, the files hold {structure.rows}"
         raise CorruptError(what, where=where)
@@ -134,16 +142,16 @@ def judge(structure: Structure, text: str, findings: Findings) -> tuple[Judgemen
 
 @contextmanager
 def opened(
-    folder: Path, log: GdalLog, *, encoding: str = NEUTRAL_ENCODING, **filters: Any
+    path: Path, log: GdalLog, *, encoding: str = NEUTRAL_ENCODING, **filters: Any
 ) -> Iterator[tuple[fiona.Collection, CRS | None]]:
-    """Open the layer and make GDAL parse the .prj at once, rather than at the first row.
+    """Open a layer and make GDAL parse the .prj at once, rather than at the first row.
 
     A .prj that cannot be parsed is an error in GDAL's log, and in some versions
     an exception. It costs the CRS, not the layer, so nobody listens meanwhile.
     """
     with log.listening():
         layer = fiona.open(
-            folder / f"{STEM}.shp",
+            path,
             driver=DRIVER,
             encoding=encoding,
             **filters,

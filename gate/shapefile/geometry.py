@@ -81,7 +81,8 @@ class Geometries:
 
     With `by_bytes`, plain rows are decoded from their bytes, and the features of
     the others alone are asked for: `next_feature` must then be `Selective`.
-    `taken` tells how the last batch was decoded.
+    `taken` tells how the last batch was decoded; whoever does without the rings
+    of its polygons saves time by not having them kept.
 
     Where any record has several parts, lines and polygons become their multi
     types throughout, so that the layer has one type; points never do.
@@ -95,6 +96,7 @@ class Geometries:
         *,
         multi: bool = False,
         by_bytes: bool = False,
+        keep_rings: bool = True,
     ) -> None:
         self._where = structure.files.where(".shp")
         self._records = structure.records
@@ -102,6 +104,7 @@ class Geometries:
         self._rules = RowRules(policies, findings)
         self._encoder = Encoder(multi=structure.several_parts or multi)
         self._by_bytes = by_bytes
+        self._keep_rings = keep_rings
         self._nulls = policies.null_geometry is RowPolicy.KEEP
         self._prepared: Callable[[], Plain] | None = None
         self.taken: Taken | None = None
@@ -109,8 +112,14 @@ class Geometries:
 
     def prepare(self, block: Block, live: Mask) -> Plain:
         """Decode the plain rows of a block; another thread may do that, ahead of `take`."""
-        multi = self._encoder.multi
-        return plain.decode(self._records, block, live, multi=multi, nulls=self._nulls)
+        return plain.decode(
+            self._records,
+            block,
+            live,
+            multi=self._encoder.multi,
+            nulls=self._nulls,
+            keep_rings=self._keep_rings,
+        )
 
     def expect(self, prepared: Callable[[], Plain]) -> None:
         """Let the next call of `take` use what `prepare` has returned for its block."""

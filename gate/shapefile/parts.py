@@ -8,7 +8,9 @@ import numpy as np
 
 from gate import gather
 from gate.gather import Floats, Integers, Mask
-from gate.shapefile.records import MULTIPOINTS, POINTS, WITH_Z, Block, Records
+from gate.shapefile.records import MULTIPOINTS, POINTS, POLYGONS, WITH_Z, Block, Records
+
+_SCRATCH = gather.Scratch()
 
 # Where, from the start of a record, the numbers begin that follow the counts.
 _POINT_PLACE, _MULTIPOINT_PLACE, _PARTS_PLACE = 12, 48, 52
@@ -47,12 +49,16 @@ class Parts:
         return Parts(renumbered[self.record[held]], gather.starts_of(self.lengths[held]), positions)
 
 
-def parts_of(records: Records, block: Block, rows: Mask, least: int) -> tuple[Mask, Parts]:
+def parts_of(
+    records: Records, block: Block, rows: Mask, least: int, *, brief: bool = False
+) -> tuple[Mask, Parts]:
     """Return those of `rows` that are plain so far, and their parts.
 
     They have positions, all of them finite, and their parts, of at least `least`
-    positions, follow each other from the first position on. The records have been
-    checked (`Records.check_content`). A point, and a multipoint, is one part.
+    positions, follow each other from the first position on; of a polygon, x and y
+    are left to `gate.shapefile.rings.organise`. The records have been checked
+    (`Records.check_content`). A point, and a multipoint, is one part. Parts that
+    are `brief` may be overwritten by the next call in the same thread.
     """
     if records.kind in (*POINTS, *MULTIPOINTS):
         rows = only(rows, block.points[rows] > 0)
@@ -65,13 +71,15 @@ def parts_of(records: Records, block: Block, rows: Mask, least: int) -> tuple[Ma
         rows, record, lengths = only(rows, good), record[good[record]], lengths[good[record]]
         record = (np.cumsum(good) - 1)[record]
         begins = block.offset_bytes[rows] + _PARTS_PLACE + 4 * block.parts[rows]
-    positions = _positions(records, begins, block.points[rows])
+    scratch = _SCRATCH if brief else None
+    positions = _positions(records, begins, block.points[rows], scratch)
     parts = Parts(record, gather.starts_of(lengths), positions)
     # One sum tells it for all, since whatever is not finite stays so in it.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(positions.sum()):
+        loose = positions[:, 2:] if records.kind in POLYGONS else positions
+        if np.isfinite(loose.sum()):
             return rows, parts
-    finite = np.isfinite(positions)
+    finite = np.isfinite(loose)
     owners = np.repeat(np.arange(parts.records), block.points[rows])
     good = np.ones(parts.records, np.bool_)
     good[owners[~finite.all(axis=1)]] = False
@@ -94,12 +102,15 @@ def _part_table(
     return good, record, ends - starts
 
 
-def _positions(records: Records, begins: Integers, points: Integers) -> Floats:
+def _positions(
+    records: Records, begins: Integers, points: Integers, scratch: gather.Scratch | None
+) -> Floats:
     first = gather.starts_of(points)
     if records.kind in POINTS:
         axes = 3 if records.kind in WITH_Z else 2
         return gather.picked(records.shp, begins, 8 * axes).view("<f8").reshape(-1, axes)
-    flat = gather.picked_runs(records.shp, begins, first, 16).view("<f8").reshape(-1, 2)
+    picked = gather.picked_runs(records.shp, begins, first, 16, scratch)
+    flat = picked.view("<f8").reshape(-1, 2)
     if records.kind not in WITH_Z:
         return flat
     heights = gather.picked_runs(records.shp, begins + 16 * points + 16, first, 8).view("<f8")

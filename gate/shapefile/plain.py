@@ -54,7 +54,7 @@ class Plain:
     `rows` tells which of the block's rows they are, null shapes included; `wkb`
     holds them in order. `type` is the GeoParquet name of the type of those that
     are not null, empty if there are none. `bounds` are xmin, ymin, xmax, ymax.
-    `rings` are those of the polygons, for whoever looks at them further.
+    `rings` are those of the polygons, if they are kept for whoever looks at them further.
     """
 
     rows: Mask
@@ -66,7 +66,15 @@ class Plain:
     rings: Rings | None = None
 
 
-def decode(records: Records, block: Block, live: Mask, *, multi: bool, nulls: bool = True) -> Plain:
+def decode(
+    records: Records,
+    block: Block,
+    live: Mask,
+    *,
+    multi: bool,
+    nulls: bool = True,
+    keep_rings: bool = True,
+) -> Plain:
     """Decode those live rows of `block` that are plain; null shapes are, with `nulls`.
 
     The records have been checked (`Records.check_content`). With `multi`, lines
@@ -78,16 +86,16 @@ def decode(records: Records, block: Block, live: Mask, *, multi: bool, nulls: bo
     has_z = kind in WITH_Z
     found: Rings | None = None
     if kind in POINTS:
-        shapes, parts = parts_of(records, block, shapes, 1)
+        shapes, parts = parts_of(records, block, shapes, 1, brief=True)
         name, packed = "Point", _points(parts, has_z)
     elif kind in MULTIPOINTS:
-        shapes, parts = parts_of(records, block, shapes, 1)
+        shapes, parts = parts_of(records, block, shapes, 1, brief=True)
         name, packed = "MultiPoint", _multipoints(parts, has_z)
     elif kind in LINES:
-        shapes, parts = parts_of(records, block, shapes, 2)
+        shapes, parts = parts_of(records, block, shapes, 2, brief=True)
         name, packed = "LineString", _lines(parts, has_z, multi)
     elif kind in POLYGONS:
-        shapes, parts = parts_of(records, block, shapes, 4)
+        shapes, parts = parts_of(records, block, shapes, 4, brief=not keep_rings)
         certain, found = rings.organise(parts)
         shapes, parts = only(shapes, certain), found.parts
         name, packed = "Polygon", _polygons(found, has_z, multi)
@@ -102,7 +110,7 @@ def decode(records: Records, block: Block, live: Mask, *, multi: bool, nulls: bo
         bounds=_bounds(found.low, found.high) if found else _bounds(parts.positions),
         null=int(null.sum()),
         rewound=int((found.is_shell & ~found.clockwise).sum()) if found else 0,
-        rings=found,
+        rings=found if keep_rings else None,
     )
 
 

@@ -63,7 +63,7 @@ class ReadOptions:
     beat whatever the files say.
     """
 
-    batch_bytes: int = 2 << 20
+    batch_bytes: int = 4 << 20
     overrides: Overrides = NOTHING
     policies: Policies = DEFAULTS
 
@@ -95,12 +95,14 @@ class Layer:
         policies = options.policies
         by_bytes = policies.reader is Reader.AUTO
         areal = structure.records.kind in (*POLYGONS, MULTIPATCH)
+        checked = areal and policies.validity is not Validity.OFF
         self._geometries = Geometries(
             structure,
             findings,
             policies,
             multi=areal and policies.validity is Validity.REPAIR,
             by_bytes=by_bytes,
+            keep_rings=checked,
         )
         self._validation = Validation(policies.validity, findings)
         self._transformation = Transformation.between(
@@ -122,7 +124,7 @@ class Layer:
             features,
             reference.arrays if reference else partial(_values, planned, text.name, findings),
             self._transformation,
-            self._validation if areal and policies.validity is not Validity.OFF else None,
+            self._validation if checked else None,
             by_bytes,
         )
         self._rows = Rows(structure, stages, self._schema, options.batch_bytes)

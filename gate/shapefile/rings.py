@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gate import gather
 from gate.gather import Floats, Integers, Mask
 from gate.shapefile.parts import Parts
 
 # How many rings of one record are compared with each other.
 RING_LIMIT = 32
+# x, y and the terms of the area of all positions.
+_SCRATCH = gather.Scratch()
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _TOUCHING = 1e-9
 
@@ -69,20 +72,24 @@ class Rings:
 def organise(parts: Parts) -> tuple[Mask, Rings]:
     """Return which records are certain, and the rings of those.
 
-    Every part has four positions at least, all finite.
+    Every part has four positions at least. A record with an x or a y that is not
+    finite is not certain.
     """
     if not parts.records:
         nothing = np.empty((0, 2))
         empty = np.empty(0, np.int64)
         return np.empty(0, np.bool_), Rings(parts, empty, empty.astype(np.bool_), nothing, nothing)
-    low, high, area, error = _measured(parts)
+    # What is not finite stays so in the area or in its error, and no comparison holds for it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high, area, error = _measured(parts)
     starts, ends = parts.first[:-1], parts.first[1:] - 1
     closed = (parts.positions[starts] == parts.positions[ends]).all(axis=1)
     certain = np.ones(parts.records, np.bool_)
     certain[parts.record[~(closed & (abs(area) > error))]] = False
     shell = np.arange(len(area))
     if len(shell) > parts.records:
-        holes, doubtful = _nested(parts, low, high, area)
+        with np.errstate(over="ignore", invalid="ignore"):
+            holes, doubtful = _nested(parts, low, high, area)
         certain[parts.record[doubtful]] = False
         inner, outer = holes
         shell[inner] = outer
@@ -101,10 +108,10 @@ def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
     does not matter, but for the rounding, where x is counted from.
     """
     starts, ends = parts.first[:-1], parts.first[1:] - 1
-    x, y = (np.ascontiguousarray(parts.positions[:, axis]) for axis in (0, 1))
+    x, y, terms = _SCRATCH.floats(3 * len(parts.positions)).reshape(3, -1)
+    x[:], y[:] = parts.positions[:, 0], parts.positions[:, 1]
     low = np.stack([np.minimum.reduceat(axis, starts) for axis in (x, y)], axis=1)
     high = np.stack([np.maximum.reduceat(axis, starts) for axis in (x, y)], axis=1)
-    terms = np.empty_like(x)
     np.subtract(y[2:], y[:-2], out=terms[1:-1])
     terms[starts] = y[starts + 1] - y[ends - 1]
     terms[ends] = 0

@@ -7,8 +7,9 @@ reads values and odd geometry in file order and another one uses the batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, TypeAlias, TypeVar
@@ -23,7 +24,7 @@ from gate.shapefile.columns import Cells
 from gate.shapefile.dbf import DELETED
 from gate.shapefile.features import Features
 from gate.shapefile.files import let_go
-from gate.shapefile.geometry import Geometries
+from gate.shapefile.geometry import Feature, Geometries, NextFeature
 from gate.shapefile.headers import Structure
 from gate.shapefile.plain import Plain
 from gate.shapefile.projection import Transformation
@@ -125,7 +126,8 @@ class Rows:
     def _read(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the batches; what a stage sets going has the time of the next batches to end."""
         found = lagging(map(self._found, self._spans()), PREPARED_BATCHES)
-        taken = lagging(map(self._taken, found), CHECKED_BATCHES)
+        checked = CHECKED_BATCHES if self._stages.validation else 0
+        taken = lagging(map(self._taken, found), checked)
         for each in taken:
             batch = self._settled(each)
             if batch.num_rows:
@@ -146,7 +148,7 @@ class Rows:
         stages, block, live = self._stages, found.block, found.live
         if found.plain:
             stages.geometries.expect(found.plain)
-        with stages.features.reading() as next_feature:
+        with self._features(found) as next_feature:
             encoded, kept = stages.geometries.take(block, live, next_feature)
             if found.stop == self._structure.rows and next_feature() is not None:
                 what = f"GDAL gives more features than the {found.stop} rows of the files"
@@ -164,6 +166,16 @@ class Rows:
         if stages.validation:
             verdict = self._begin(stages.validation.inspect, column, origin)
         return _Taken(batch, numbers, verdict)
+
+    def _features(self, found: _Found) -> AbstractContextManager[NextFeature]:
+        """Give the features that a batch needs: of rows that are all plain, none.
+
+        Where no row needs GDAL, it does not open the layer again, which would
+        cost it 16 bytes of memory a row.
+        """
+        if found.plain and found.plain().rows[found.live].all():
+            return nullcontext(_NoFeatures())
+        return self._stages.features.reading()
 
     def _settled(self, taken: _Taken) -> pa.RecordBatch:
         """Return a batch as it is loaded, once its geometries are checked."""
@@ -185,6 +197,17 @@ class Rows:
         if self._pool is None:
             return partial(work, *args, **kwargs)
         return self._pool.submit(work, *args, **kwargs).result
+
+
+class _NoFeatures:
+    """The features of rows that are all plain."""
+
+    def __call__(self) -> Feature | None:
+        """Return `None`, as at the end of any features."""
+        return None
+
+    def only(self, rows: Iterable[int]) -> None:
+        """Give the features of no rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,6 @@ def _code(kind: str, has_z: bool) -> int:
 
 def _signed_area(ring: Positions) -> float:
     """Return twice the signed area in the plane, positive if counter-clockwise."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         x, y = (ring[:, :2] - ring[0, :2]).T
         return float(x[:-1].dot(y[1:]) - x[1:].dot(y[:-1]))

@@ -27,7 +27,8 @@ VERSION = "1.1.0"
 
 ROW_GROUP_ROWS = 1 << 16
 ROW_GROUP_BYTES = 16 << 20
-_ZSTD_LEVEL = 3
+# Of coordinates, level 3 takes twice the time of level 1 and saves a fifteenth of the bytes.
+_ZSTD_LEVEL, _ZSTD_GEOMETRY_LEVEL = 3, 1
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _BOX = pa.struct([pa.field(corner, pa.float32()) for corner in _CORNERS])
 
@@ -64,18 +65,19 @@ def write(
     """
     covering = free_name("bbox", table.schema)
     schema = table.schema.append(pa.field(covering, _BOX))
+    attributes = [name for name in table.schema.names if name != GEOMETRY]
+    leaves = attributes + [f"{covering}.{corner}" for corner in _CORNERS]
     summary = _Summary()
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(
         target,
         schema,
         compression="zstd",
-        compression_level=_ZSTD_LEVEL,
+        compression_level=dict.fromkeys(leaves, _ZSTD_LEVEL) | {GEOMETRY: _ZSTD_GEOMETRY_LEVEL},
         # A stored Arrow schema would hide the keys added below from readers in pyarrow.
         store_schema=False,
-        use_dictionary=[name for name in table.schema.names if name != GEOMETRY],
-        write_statistics=[name for name in schema.names if name != GEOMETRY]
-        + [f"{covering}.{corner}" for corner in _CORNERS],
+        use_dictionary=attributes,
+        write_statistics=leaves,
         metadata_collector=footers,
     ) as writer:
         groups = _row_groups(table, schema, summary)

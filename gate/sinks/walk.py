@@ -26,6 +26,8 @@ _HEAD_BYTES, _COUNT_BYTES = 5, 4
 # Heads and rings of one row that are followed; rows with more are few.
 STEP_LIMIT = 128
 
+_RUNS, _AXIS = gather.Scratch(), gather.Scratch()
+
 
 def extents(column: pa.BinaryArray) -> tuple[tuple[Floats, Floats], Mask]:
     """Return low and high, rows × (x, y, z), and which rows could be measured.
@@ -75,8 +77,9 @@ class _Found:
         rows, begins = rows[held], first[:-1][held]
         if not len(rows):
             return
+        values = _AXIS.floats(len(positions))
         for axis in range(positions.shape[1]):
-            values = np.ascontiguousarray(positions[:, axis])
+            values[:] = positions[:, axis]
             low, high = np.minimum.reduceat(values, begins), np.maximum.reduceat(values, begins)
             self.low[rows, axis] = np.minimum(self.low[rows, axis], low)
             self.high[rows, axis] = np.maximum(self.high[rows, axis], high)
@@ -139,7 +142,7 @@ def _rings(
         begins, first = at[running] + _COUNT_BYTES, gather.starts_of(lengths)
         if (lengths < 0).any() or (begins + item_bytes * lengths > len(content)).any():
             raise IndexError("a run beyond the end")
-        picked = gather.picked_runs(content, begins, first, item_bytes)
+        picked = gather.picked_runs(content, begins, first, item_bytes, _RUNS)
         found.fold(rows[index[running]], first, picked.view("<f8").reshape(-1, _axes(code)))
         at[running] = begins + item_bytes * lengths
         runs[running] -= 1

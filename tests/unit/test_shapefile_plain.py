@@ -37,13 +37,13 @@ from tests.shapefiles import (
 )
 
 
-def decoded(shapes: list[Shape], folder: Path, *, multi: bool = False, nulls: bool = True) -> Plain:
+def decoded(shapes: list[Shape], folder: Path, *, multi: bool = False, **how: bool) -> Plain:
     """Decode the plain ones of these shapes, of which the last one says the type."""
     bundle = layer(shapes, kind=next(shape.kind for shape in reversed(shapes) if shape.kind))
     structure = check(map_files(write(bundle, folder), "a"), Findings())
     block = structure.records.block(0, structure.rows)
     live = np.ones(structure.rows, np.bool_)
-    return plain.decode(structure.records, block, live, multi=multi, nulls=nulls)
+    return plain.decode(structure.records, block, live, multi=multi, **how)
 
 
 def hole(x: float, y: float, side: float = 1.0) -> tuple[tuple[float, ...], ...]:
@@ -100,6 +100,15 @@ def test_what_is_certain_is_plain(shape: Shape, tmp_path: Path) -> None:
         line([(0, 0), (1, math.nan)]),
         polygon(),
         polygon(square(0, 0)[:-1]),
+        *(
+            polygon(square(0, 0, 9), [(1, 1), odd, (2, 2), (2, 1), (1, 1)])
+            for value in (math.nan, math.inf, -math.inf)
+            for odd in ((value, 1.5), (1.5, value), (value, value))
+        ),
+        polygon([(0, 0), (0, 1), (math.inf, 1), (0, 0)], square(1, 1)),
+        polygon([(math.nan, 0), (0, 1), (1, 1), (math.nan, 0)]),
+        polygon([(0, 0, 1), (0, 1, math.nan), (1, 1, 1), (0, 0, 1)], kind=POLYGON + Z),
+        polygon([(0, 0, 1), (0, 1, math.inf), (1, 1, 1), (0, 0, 1)], kind=POLYGON + Z),
         polygon([(0, 0), (1, 1), (0, 0)]),
         polygon([(0, 0), (1, 1), (2, 2), (0, 0)]),
         polygon([(0, 0), (1e300, 1), (0, 1e300), (0, 0)]),
@@ -126,6 +135,24 @@ def test_what_is_not_certain_is_left_to_fiona(shape: Shape, tmp_path: Path) -> N
         ring = square(50, 50, 1, *dimensions)
         good = polygon(ring, kind=shape.kind) if shape.kind % 10 == POLYGON else line(ring)
         assert decoded([good, shape, good], tmp_path).rows.tolist() == [True, False, True]
+
+
+def test_rings_that_are_not_kept_leave_the_geometry_as_it_is(tmp_path: Path) -> None:
+    """What is decoded does not lie in memory that the next block is decoded in."""
+    for corners in (5, 200):
+        angles = np.linspace(0, -2 * np.pi, corners)
+        ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        ring[-1] = ring[0]
+        near, far = (
+            [polygon((ring + offset).tolist(), hole(offset, offset, 0.1))] * 3 for offset in (0, 50)
+        )
+        kept = decoded(near, tmp_path)
+        brief = decoded(near, tmp_path, keep_rings=False)
+        decoded(far, tmp_path, keep_rings=False)
+        assert brief.rings is None
+        assert kept.rings is not None
+        assert kept.rings.parts.positions[:, 0].max() < 2
+        assert brief.wkb.equals(kept.wkb)
 
 
 def test_null_shapes_are_plain_unless_a_policy_wants_to_see_them(tmp_path: Path) -> None:

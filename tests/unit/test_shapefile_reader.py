@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,32 @@ import pytest
 import shapely.geometry
 
 from gate.errors import BundleError, CorruptError, LostRowsError, UnreadableError
-from gate.shapefile import features, reader
+from gate.policies import Policies, Reader
+from gate.shapefile import excerpt, features, reader
 from gate.shapefile.findings import Findings
 from gate.shapefile.gdal_log import WARNING_LIMIT, GdalLog
 from gate.shapefile.reader import Layer, ReadOptions, open_layer
 from gate.sinks.port import Table
 from tests.reading import read
 from tests.shapefiles import (
+    LINE,
+    POINT,
+    POLYGON,
+    Bundle,
     Field,
+    Z,
     column,
     flipped,
     layer,
+    line,
+    multipatch,
+    null,
     parcels,
     point,
     points,
     polygon,
     square,
+    without,
     write,
 )
 
@@ -95,7 +106,7 @@ def test_there_is_no_report_before_the_end(tmp_path: Path) -> None:
 
 def test_an_abandoned_read_lets_go_of_its_files(tmp_path: Path) -> None:
     """A read that stops half-way closes GDAL's files at once, and its own when it is let go of."""
-    with opened(tmp_path, batch_bytes=100) as found:
+    with opened(tmp_path, batch_bytes=100, policies=Policies(reader=Reader.FIONA)) as found:
         mapped = open_files(tmp_path)
         batches = found.batches()
         next(batches)
@@ -105,6 +116,19 @@ def test_an_abandoned_read_lets_go_of_its_files(tmp_path: Path) -> None:
         next(batches)
     del found, batches
     assert open_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(("x", "opens"), [(1, False), (math.nan, True)])
+def test_gdal_opens_a_layer_again_only_for_rows_that_are_not_plain(
+    x: float, opens: bool, tmp_path: Path
+) -> None:
+    """Opening costs memory for every row, so a layer of plain rows is opened to be judged alone."""
+    write(layer([point(x, 2)] * 9), tmp_path)
+    with open_layer(tmp_path, name="a", options=ReadOptions(batch_bytes=1)) as found:
+        mapped = open_files(tmp_path)
+        batches = found.batches()
+        next(batches)
+        assert (len(open_files(tmp_path)) > len(mapped)) is opens
 
 
 def test_an_exhausted_read_lets_go_of_its_files(tmp_path: Path) -> None:
@@ -192,22 +216,64 @@ def test_a_library_that_gives_too_much_is_not_believed(
         reader.Geometries, "take", lambda self, block, live, _: ([None] * 100, live)
     )
     with (
-        opened(tmp_path) as found,
+        opened(tmp_path, policies=Policies(reader=Reader.FIONA)) as found,
         pytest.raises(LostRowsError, match="more features than the 100"),
     ):
         list(found.batches())
 
 
+@pytest.mark.parametrize("whole_rows", [0, 1000])
 def test_a_library_that_counts_otherwise_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If GDAL counts other rows than the files hold, nothing is read."""
+    monkeypatch.setattr(excerpt, "WHOLE_ROWS", whole_rows)
     monkeypatch.setattr(fiona.Collection, "__len__", lambda self: 99)
     with (
         pytest.raises(CorruptError, match="GDAL counts 99 rows, the files hold 100"),
         opened(tmp_path),
     ):
         pass
+
+
+LONG = [
+    layer([null(), point(1, 2)]),
+    layer([null(), null()], kind=POLYGON),
+    layer([null(), line([(0, 0, 1, 1), (1, 1, 1, 1)], kind=LINE + Z)]),
+    layer([point(0, 0, 1, kind=POINT + Z), point(0, 0, 1, 5, kind=POINT + Z)]),
+    layer([multipatch((5, square(0, 0, 1, 3)))] * 3),
+    parcels(7),
+    without(points(5), ".prj"),
+]
+
+
+@pytest.mark.parametrize("bundle", LONG)
+def test_gdal_says_the_same_of_an_excerpt_as_of_the_layer(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long layer GDAL is shown the first shape and the table, and judges it no differently."""
+    found = []
+    for limit in (excerpt.WHOLE_ROWS, 0):
+        monkeypatch.setattr(excerpt, "WHOLE_ROWS", limit)
+        loaded: list[str] = []
+        monkeypatch.setattr(reader.fiona, "open", noting(loaded))
+        reading = read(bundle, tmp_path)
+        assert all(Path(path).parent == tmp_path for path in loaded) is bool(limit)
+        found.append(reading.report.as_json())
+    assert found[0] == found[1]
+    assert not list(tmp_path.glob("excerpt-*"))
+
+
+def noting(paths: list[str]) -> Callable[..., Any]:
+    """Return `fiona.open`, noting what the first call opens."""
+    original = fiona.open
+
+    def noted(path: Path, **options: Any) -> Any:
+        if not paths:
+            paths.append(str(path))
+        return original(path, **options)
+
+    return noted
 
 
 @pytest.mark.parametrize(
@@ -239,7 +305,7 @@ def test_no_other_driver_opens_the_layer(tmp_path: Path) -> None:
     collection = {"type": "FeatureCollection", "features": [feature]}
     (tmp_path / "layer.shp").write_text(json.dumps(collection))
     log = GdalLog("roads.shp", Findings())
-    with pytest.raises(fiona.errors.DriverError), features.opened(tmp_path, log):
+    with pytest.raises(fiona.errors.DriverError), features.opened(tmp_path / "layer.shp", log):
         pass
 
 
