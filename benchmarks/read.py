@@ -6,13 +6,17 @@ Every measurement is a process of its own, which reads a layer of a few rows
 first, so that everything is imported; then time and memory count. The
 contestants take turns, and the median of several rounds is shown. Memory is the
 peak of the process above what it had by then; what decodes to Arrow holds the
-whole table in the end, what writes a file does not. `--quick` takes small layers: it
-shows that the benchmark runs, and its numbers mean little.
+whole table in the end, what writes a file does not. CPU is what all threads and
+children have used: it hardly changes where other programs are running, while
+seconds and their ratios are those of a machine with two cores to spare.
+`--quick` takes small layers: it shows that the benchmark runs, and its numbers
+mean little.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -73,7 +77,7 @@ class Bench:
         found = self._rounds_of(list(CONTESTANTS), source, self._rounds)
         print(f"\n## {recipe.name}: {rows:,} rows × {len(recipe.fields)} attributes\n")
         self._table("to Arrow", found, DECODING)
-        self._table("to a file, zstd 3", found, WRITING)
+        self._table("to a file, zstd", found, WRITING)
         print(f"Memory of the pipeline: {_peak(found[PIPELINE].peak_mb)}\n")
         if recipe.kind == layers.POLYGON:
             self._validity(found)
@@ -93,45 +97,51 @@ class Bench:
         return layers.write(recipe, rows, self._folder / recipe.name)
 
     def _rounds_of(self, names: Sequence[str], source: Path, rounds: int) -> dict[str, Median]:
-        seconds: dict[str, list[float]] = {}
-        peaks: dict[str, list[float]] = {}
+        answers: dict[str, list[tuple[float, ...]]] = {}
         for _ in range(rounds):
             for name in names:
                 answer = self._run(name, source)
                 if answer is not None:
-                    seconds.setdefault(name, []).append(answer[0])
-                    peaks.setdefault(name, []).append(answer[1])
+                    answers.setdefault(name, []).append(answer)
         return {
-            name: Median(statistics.median(seconds[name]), statistics.median(peaks[name]))
-            for name in seconds
+            name: Median(*map(statistics.median, zip(*answers[name], strict=True)))
+            for name in answers
         }
 
-    def _run(self, name: str, source: Path) -> tuple[float, float] | None:
+    def _run(self, name: str, source: Path) -> tuple[float, ...] | None:
         if name == OGR2OGR and shutil.which("ogr2ogr") is None:
             return None
         target = self._folder / "target.fgb"
-        command = [sys.executable, "-m", "benchmarks.read", "--measure", name, source, target]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.read",
+            "--measure",
+            name,
+            source,
+            target,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         target.unlink(missing_ok=True)
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr}")
-        seconds, peak = done.stdout.split()[-2:]
-        return float(seconds), float(peak)
+        return tuple(map(float, done.stdout.split()[-3:]))
 
     def _table(self, title: str, found: dict[str, Median], goals: dict[str, float | None]) -> None:
         ours = found[next(iter(goals))]
-        print(f"| {title} | seconds | ours / theirs | goal | peak MB |")
-        print("| --- | --- | --- | --- | --- |")
+        print(f"| {title} | seconds | ours / theirs | goal | CPU seconds | peak MB |")
+        print("| --- | --- | --- | --- | --- | --- |")
         for name, goal in goals.items():
             if name not in found:
-                print(f"| {name} | not installed: `apt-get install gdal-bin` | | | |")
+                print(f"| {name} | not installed: `apt-get install gdal-bin` | | | | |")
                 continue
             median = found[name]
             ratio = ours.seconds / median.seconds
             judged = "" if goal is None else f"≤ {goal} {'✓' if ratio <= goal else '✗'}"
             shown = "" if median is ours else f"{ratio:.2f}"
-            peak = "" if name == OGR2OGR else f"{median.peak_mb:.0f}"
-            print(f"| {name} | {median.seconds:.2f} | {shown} | {judged} | {peak} |")
+            peak = "" if name in (OGR2OGR, *ZSTD) else f"{median.peak_mb:.0f}"
+            cpu = "" if name in ZSTD else f"{median.cpu_seconds:.2f}"
+            print(f"| {name} | {median.seconds:.2f} | {shown} | {judged} | {cpu} | {peak} |")
         print(flush=True)
 
     def _validity(self, found: dict[str, Median]) -> None:
@@ -147,8 +157,9 @@ class Bench:
 class Median:
     """The medians of one contestant."""
 
-    def __init__(self, seconds: float, peak_mb: float) -> None:
+    def __init__(self, seconds: float, cpu_seconds: float, peak_mb: float) -> None:
         self.seconds = seconds
+        self.cpu_seconds = cpu_seconds
         self.peak_mb = peak_mb
 
 
@@ -165,17 +176,18 @@ Work = Callable[[Path, Path], float | None]
 PIPELINE = "gate: GeoParquet"
 OGR2OGR = "ogr2ogr: FlatGeobuf"
 CHECK = "shapely: the check alone"
+ZSTD = {f"zstd {level} of the geometry alone": level for level in (1, 3)}
 
 
-def _measured(work: Work, source: Path, target: Path) -> tuple[float, float]:
-    """Return seconds, and peak memory in MB above what the process had before."""
+def _measured(work: Work, source: Path, target: Path) -> tuple[float, float, float]:
+    """Return seconds, CPU seconds, and peak memory in MB above what the process had before."""
     work(source.with_name(f"{source.name}{FEW}"), target)
     target.unlink(missing_ok=True)
     before = _peak_now_mb()
-    started = time.perf_counter()
+    started, used = time.perf_counter(), sum(os.times()[:4])
     counted = work(source, target)
-    seconds = time.perf_counter() - started
-    return counted if counted is not None else seconds, _peak_now_mb() - before
+    seconds, cpu = time.perf_counter() - started, sum(os.times()[:4]) - used
+    return counted if counted is not None else seconds, cpu, _peak_now_mb() - before
 
 
 def _peak_now_mb() -> float:
@@ -284,6 +296,33 @@ def _check_alone() -> Work:
     return work
 
 
+def _zstd_alone(level: int) -> Callable[[], Work]:
+    """Compress what the pipeline compresses, in one thread: no writer of one file is faster."""
+
+    def contestant() -> Work:
+        import pyarrow as pa
+
+        from gate.policies import Policies, Validity
+        from gate.shapefile.reader import ReadOptions, open_layer
+
+        options = ReadOptions(policies=Policies(validity=Validity.OFF))
+        codec = pa.Codec("zstd", level)
+
+        def work(source: Path, _target: Path) -> float:
+            seconds = 0.0
+            with open_layer(source, name="layer", options=options) as layer:
+                for batch in layer.batches():
+                    content = batch.column(batch.num_columns - 1).buffers()[2]
+                    started = time.thread_time()
+                    codec.compress(content)
+                    seconds += time.thread_time() - started
+            return seconds
+
+        return work
+
+    return contestant
+
+
 CONTESTANTS: dict[str, Callable[[], Work]] = {
     "gate: Arrow": _gate("off", write=False),
     "pyogrio: Arrow": _pyogrio_arrow,
@@ -294,6 +333,7 @@ CONTESTANTS: dict[str, Callable[[], Work]] = {
     "pyogrio and pyarrow: Parquet": _pyogrio_stream,
     OGR2OGR: _ogr2ogr,
     CHECK: _check_alone,
+    **{name: _zstd_alone(level) for name, level in ZSTD.items()},
 }
 DECODING: dict[str, float | None] = {
     "gate: Arrow": None,
@@ -306,6 +346,7 @@ WRITING: dict[str, float | None] = {
     "pyogrio and geopandas: GeoParquet": 0.6,
     "pyogrio and pyarrow: Parquet": None,
     OGR2OGR: 0.5,
+    **dict.fromkeys(ZSTD),
 }
 
 
