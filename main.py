@@ -1,7 +1,8 @@
-"""The entry points of the deployed function.
+"""The entry points of the deployed functions.
 
-To return is to acknowledge an event; to raise is to have it delivered again.
-What a function returns is discarded by the framework, so nothing is returned.
+`ingest`: to return is to acknowledge an event; to raise is to have it delivered
+again. What it returns is discarded by the framework, so nothing is returned.
+`sweep`: called every minute by a scheduler, which counts its failures.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import flask
 import functions_framework
-from werkzeug.exceptions import ServiceUnavailable
+from werkzeug.exceptions import MethodNotAllowed, ServiceUnavailable
 
 from gate import dead_letters, events, ledger, log, settings
 from gate.errors import TransientError
@@ -40,8 +41,7 @@ def ingest(cloud_event: CloudEvent) -> None:
     event = events.parse(cloud_event.get_attributes(), cloud_event.get_data())
     receipt = None
     try:
-        traced = flask.request.headers.get("X-Cloud-Trace-Context", "")
-        log.trace.set(log.trace_of(traced, gate.project) if traced else "")
+        trace()
         receipt = received(event)
         ending = gate.ingest(receipt.work) if receipt.work else None
     except BaseException as error:
@@ -52,6 +52,29 @@ def ingest(cloud_event: CloudEvent) -> None:
     ledger.answered(event, receipt, ending, now=datetime.now(UTC))
     if receipt.redeliver or (ending and ending.redeliver):
         raise ServiceUnavailable(receipt.outcome.value)
+
+
+@functions_framework.http
+def sweep(request: flask.Request) -> dict[str, int]:
+    """Do what no event will do, and answer with what that was, as counts.
+
+    Answers 503 for a fault that passes, and raises what kept everything from
+    being done.
+    """
+    if request.method != "POST":
+        raise MethodNotAllowed(["POST"])
+    trace()
+    try:
+        return gate.sweep().as_json()
+    except TransientError as error:
+        log.write("sweep failed", severity="WARNING", detail=str(error), code=error.code)
+        raise ServiceUnavailable(error.code) from error
+
+
+def trace() -> None:
+    """Let every line of the log name the trace of this request."""
+    traced = flask.request.headers.get("X-Cloud-Trace-Context", "")
+    log.trace.set(log.trace_of(traced, gate.project) if traced else "")
 
 
 def received(event: ObjectFinalized | IgnoredType | Malformed) -> Receipt:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gate import operations
+from gate import maintenance, operations
 from gate.errors import GateError, TransientError
 from gate.terminal import safe, tell
 
@@ -97,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     doctor_parser.set_defaults(command=doctor)
 
     operations.add_to(commands)
+    maintenance.add_to(commands)
 
     local = commands.add_parser(
         "local",
@@ -199,18 +200,19 @@ def unusable(message: str) -> int:
 class Progress:
     """One line that says how far a long read is; silent unless somebody watches a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, unit: str = "rows") -> None:
         self._stream = stream
+        self._unit = unit
         self._watched = stream.isatty()
         self._told_seconds = time.monotonic()
         self._width = 0
 
-    def __call__(self, name: str, rows: int) -> None:
-        """Say how many rows of a layer have been read, a few times a second."""
+    def __call__(self, name: str, count: int) -> None:
+        """Say how much has been read, of or up to what is named, a few times a second."""
         if not self._watched or time.monotonic() - self._told_seconds < WATCH_SECONDS:
             return
         self._told_seconds = time.monotonic()
-        line = safe(f"{name[-50:]}: {rows:,} rows")
+        line = safe(f"{name[-50:]}: {count:,} {self._unit}")
         self._stream.write(f"\r{line:<{self._width}}")
         self._stream.flush()
         self._width = len(line)

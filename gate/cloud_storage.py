@@ -137,6 +137,23 @@ class CloudStorage:
             ):
                 yield Pin(blob.name, int(blob.generation))
 
+    def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[Pin, ...]:
+        """Return up to `limit` live objects below `prefix` whose names come after `after`.
+
+        The service can only begin at a name, so one more is asked for.
+        """
+        with _translated(bucket, prefix):
+            found = self._client.list_blobs(
+                bucket,
+                prefix=prefix,
+                start_offset=after or None,
+                max_results=limit + 1,
+                fields="items(name,generation),nextPageToken",
+                **self._patience,
+            )
+            pins = tuple(Pin(blob.name, int(blob.generation)) for blob in found)
+        return tuple(pin for pin in pins if pin.name != after)[:limit]
+
     def create(self, bucket: str, name: str, media_type: str) -> Upload:
         """Begin a new object, which exists from its `finish` on. Never overwrites."""
         return Upload(self, self._bucket(bucket).blob(name), media_type, self._patience)

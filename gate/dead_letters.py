@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gate import log
-from gate.errors import MalformedEventError
+from gate.errors import GateError, MalformedEventError
 from gate.events import Malformed
-from gate.identity import digest
+from gate.identity import Pin, Revision, digest
 from gate.job import Job
+from gate.manifest import Manifest
 from gate.scrubbing import bounded
 
 # What a person types; the id of the job follows.
@@ -79,10 +80,7 @@ def facts_of(job: Job) -> dict[str, Any]:
         "job": job.id,
         "fence": job.fence,
         "attempts": job.attempts,
-        "pins": {
-            extension: {"name": pin.name, "generation": str(pin.generation)}
-            for extension, pin in job.revision.pins
-        },
+        "pins": _pins(dict(job.revision.pins)),
         "history": [
             {
                 "at": entry.at.isoformat(),
@@ -94,6 +92,26 @@ def facts_of(job: Job) -> dict[str, Any]:
             for entry in job.history
         ],
     }
+
+
+def of_manifest(known: Manifest, error: GateError) -> DeadLetter:
+    """Return the letter of a bundle that never became a job."""
+    bundle, current = known.bundle, known.current()
+    return DeadLetter(
+        dedupe_id=Revision.of(bundle, current).id,
+        code=error.code,
+        body={
+            "kind": "bundle",
+            "code": error.code,
+            "message": str(error),
+            "cause": str(error).removesuffix(f"; {error.todo}"),
+            "cure": error.todo,
+            "bundle": str(bundle),
+            "bucket": bundle.bucket,
+            "basename": bundle.basename,
+            "pins": _pins(current),
+        },
+    )
 
 
 def of_event(event: Malformed) -> DeadLetter:
@@ -112,6 +130,13 @@ def of_event(event: Malformed) -> DeadLetter:
             "raw": bounded(event.raw),
         },
     )
+
+
+def _pins(pins: Mapping[str, Pin]) -> dict[str, dict[str, str]]:
+    return {
+        extension: {"name": pin.name, "generation": str(pin.generation)}
+        for extension, pin in sorted(pins.items())
+    }
 
 
 class LoggedDeadLetters:

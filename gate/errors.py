@@ -199,6 +199,13 @@ class TooLargeError(BundleError):
     )
 
 
+class IncompleteError(BundleError):
+    """A required component was never uploaded."""
+
+    code = "incomplete"
+    cure = "upload what is missing; what is there is kept, unless it was deleted"
+
+
 class NotAnArchiveError(BundleError):
     """The bytes are not those of a zip archive."""
 
@@ -308,6 +315,16 @@ class ConflictingOverridesError(HeldError):
 
     code = "conflicting_overrides"
     cure = "remove the metadata from one of the two or make them equal, and redrive the job"
+
+
+# --- the deployment ----------------------------------------------------------
+
+
+class MissingIndexError(ConfigurationError):
+    """Firestore keeps no index of a field that the sweep asks for."""
+
+    code = "missing_index"
+    cure = "take away the exemption of this field from Firestore's automatic indexes"
 
 
 # --- the event --------------------------------------------------------------

@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +64,18 @@ SAID = "overrides"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended. `state` is `None` if the job was lost to another worker."""
+    """How a run ended. `state` is `None` if the job was lost to another worker.
+
+    A letter that could not be sent is left to the sweep.
+    """
 
     state: State | None
     detail: str
 
-    letter_due: bool = False
-
     @property
     def redeliver(self) -> bool:
-        """Tell whether the event must come back: for another attempt, or to send the letter."""
-        return self.state is State.FAILED or self.letter_due
+        """Tell whether the event must come back, for another attempt."""
+        return self.state is State.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,13 +325,13 @@ class Ingest:
     def _notify(self, own: Ownership) -> Ending:
         """Send the letter of a job that has ended badly, and mark it as sent.
 
-        A letter that cannot be sent now is due at the next delivery; a job that
-        somebody moves meanwhile is left as they have written it.
+        A letter that cannot be sent now is due again later; a job that somebody
+        moves meanwhile is left as they have written it.
         """
-        letter = dead_letters.of_job(own.job)
         ending = Ending(own.job.state, own.job.history[-1].message)
+        moved = job.notified(own.job)
         try:
-            self.letters.send(letter)
+            self.letters.send(dead_letters.of_job(own.job))
         except (TransientError, ConfigurationError) as error:
             log.write(
                 "dead letter not sent",
@@ -339,9 +340,9 @@ class Ingest:
                 detail=str(error),
                 **fields(own.job),
             )
-            return replace(ending, letter_due=True)
+            moved = job.letter_postponed(own.job, now=own.now, limits=self.settings.limits)
         with suppress(Stopped):
-            own.write(job.notified(own.job))
+            own.write(moved)
         return ending
 
 

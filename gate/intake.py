@@ -24,15 +24,14 @@ from gate.events import ObjectFinalized
 from gate.identity import Pin, Revision
 from gate.job import State
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
-from gate.names import Bundle, Component, Reason, parse
+from gate.names import Bundle, Component, Reason, extension_of, parse
 from gate.outcomes import Outcome
 from gate.settings import Settings
-from gate.store.port import Claim, Incomplete, Recorded, Store, StoredJob
+from gate.store.port import Claim, Incomplete, Recorded, Store, StoredJob, StoredManifest
 
-# The outcomes whose effect is not yet all in the store: the event must come
-# back. A settling bundle is dispatched by its redelivered event once the
-# uploads have rested; a job in progress may yet lose its worker.
-UNSETTLED = frozenset({Outcome.SETTLING, Outcome.IN_PROGRESS})
+# The outcomes whose effect is not yet all in the store or the sink: the event
+# comes back, since it takes a job in progress over as soon as its worker is lost.
+UNSETTLED = frozenset({Outcome.IN_PROGRESS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Intake:
                 where=f"SINK={self.settings.sink}",
                 cure="give it a prefix, better a bucket, of its own",
             )
-        component = self._parsed(event.bucket, event.name)
+        component = self.parsed(event.bucket, event.name)
         if isinstance(component, Reason):
             return Receipt(Outcome.IGNORED, component.value)
         return self.record(component, event.generation, event.event_id)
@@ -100,6 +99,21 @@ class Intake:
             if receipt is not None:
                 return receipt
         return self._decided(claim, recorded)
+
+    def note(self, component: Component, generation: int) -> None:
+        """Record a generation that was found in the bucket, and leave what follows to the sweep.
+
+        Its event, should it come after all, is a duplicate.
+        """
+        self.store.record(Claim(component, generation, "", self.new_token()))
+
+    def again(self, stored: StoredManifest) -> Receipt:
+        """Decide once more what a manifest calls for, in the name of its newest component."""
+        known = stored.manifest
+        newest = max(known.current().values(), key=lambda pin: pin.generation)
+        component = Component(known.bundle, newest.name, extension_of(newest.name))
+        claim = Claim(component, newest.generation, "", self.new_token())
+        return self._decided(claim, Recorded(False, True, known, stored.now))
 
     def _decided(self, claim: Claim, recorded: Recorded) -> Receipt:
         known = recorded.manifest
@@ -178,14 +192,15 @@ class Intake:
             return ()
 
     def _is_sidecar_of(self, bundle: Bundle, pin: Pin) -> bool:
-        component = self._parsed(bundle.bucket, pin.name)
+        component = self.parsed(bundle.bucket, pin.name)
         return (
             isinstance(component, Component)
             and component.bundle == bundle
             and component.extension not in self.settings.required
         )
 
-    def _parsed(self, bucket: str, name: str) -> Component | Reason:
+    def parsed(self, bucket: str, name: str) -> Component | Reason:
+        """Return the component that an object is to this deployment, or why it is none."""
         return parse(
             bucket,
             name,

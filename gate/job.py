@@ -134,6 +134,18 @@ class Job:
         """Tell whether no worker will touch the job again by itself."""
         return self.state in ENDED
 
+    @property
+    def due_at(self) -> datetime | None:
+        """Return when somebody has to take the job up: a worker, or whoever sends its letter.
+
+        `None` if nobody has to.
+        """
+        if self.state is State.RUNNING:
+            return self.lease_expires_at
+        if self.state is State.FAILED:
+            return self.next_attempt_at
+        return None if self.notified else self.next_attempt_at or self.ended_at
+
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
@@ -223,6 +235,7 @@ def revive(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed:
             attempts=1,
             token=token,
             lease_expires_at=now + limits.lease,
+            next_attempt_at=None,
             ended_at=None,
         )
     )
@@ -293,7 +306,12 @@ def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
 
 def notified(job: Job) -> Job:
     """Return the ended job with its dead letter marked as sent."""
-    return replace(job, notified=True)
+    return replace(job, notified=True, next_attempt_at=None)
+
+
+def letter_postponed(job: Job, *, now: datetime, limits: Limits) -> Job:
+    """Return the ended job with its dead letter due again later, behind others that are due."""
+    return replace(job, next_attempt_at=now + limits.retry_most)
 
 
 def redriven(job: Job, *, actor: str, reason: str, token: str, now: datetime) -> Job:

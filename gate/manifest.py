@@ -48,7 +48,8 @@ class Manifest:
     revision: the join of two revisions that were dispatched is a third one that
     was not, and only the order tells. `updated_at` is the store's own time of
     the last claim that touched the manifest, `None` if there was none.
-    `wake_at` is when the sweep has to look at it again.
+    `wake_at` is when the sweep has to look at it again, and `stalled_at` when it
+    last told a person that something is missing.
     """
 
     bundle: Bundle
@@ -58,6 +59,14 @@ class Manifest:
     updated_at: datetime | None = None
     wake_at: datetime | None = None
     published: PublishedRevision | None = None
+    stalled_at: datetime | None = None
+
+    @property
+    def stalled(self) -> bool:
+        """Tell whether a person was told of what is missing since the last claim."""
+        return self.stalled_at is not None and (
+            self.updated_at is None or self.stalled_at > self.updated_at
+        )
 
     @property
     def seen(self) -> tuple[str, ...]:

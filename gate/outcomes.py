@@ -46,8 +46,8 @@ class Outcome(Enum):
     DUPLICATE = ("duplicate", "recorded before; nothing more to do", "acknowledged")
     SETTLING = (
         "settling",
-        "recorded; due when uploads have rested",
-        "refused, to come again",
+        "recorded; the sweep dispatches it when uploads have rested",
+        "acknowledged",
     )
     DISPATCHED = (
         "dispatched",
@@ -67,8 +67,8 @@ class Outcome(Enum):
     BURIED = (
         "buried",
         "this event's job has no attempt left, or its dead letter is still to be sent",
-        "acknowledged once the letter is sent; a job that turns out to be published is done"
-        " instead",
+        "acknowledged; the sweep sends a letter that could not be sent; a job that turns out to be"
+        " published is done instead",
     )
     FENCED_OUT = (
         "fenced_out",

@@ -11,6 +11,7 @@ from gate import policies
 from gate.errors import ConfigurationError, GateError
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
+from gate.next_look import Patience
 from gate.policies import MissingCrs, Policies, Reader, RowPolicy, Validity
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
@@ -22,9 +23,12 @@ T = TypeVar("T")
 # (Eventarc, "Retry events"). A claim must outlive that.
 REDELIVERY_WINDOW_SECONDS = 86_400
 
-# An event that has come to rest is acted upon when it is delivered again, so it
-# must rest well before the redeliveries end.
-MOST_SETTLE_SECONDS = REDELIVERY_WINDOW_SECONDS // 2
+# Half a day: a bundle that is told to rest for longer is a mistake in the unit.
+MOST_SETTLE_SECONDS = 43_200
+
+# No function that is called over HTTP runs for longer (Cloud Run functions, "Quotas").
+MOST_SWEEP_SECONDS = 3_600
+MOST_SWEEP_JOBS = 1_000
 
 # Ten years: beyond any use, and far from the end of the calendar.
 MOST_TTL_SECONDS = 315_360_000
@@ -91,12 +95,31 @@ VARIABLES = (
     Variable(
         "MANIFEST_TTL_SECONDS",
         "86400",
-        "How long the manifest of a published bundle is kept once a sweep has found nothing"
-        " pending. This version has no sweep: manifests stay.",
+        "How long a bundle may lack a required file before it is given up as a dead letter, and"
+        " how long a manifest is kept once the sweep has found nothing pending.",
+    ),
+    Variable(
+        "STALLED_AFTER_SECONDS",
+        "3600",
+        "How long a bundle may lack a required file before that is logged, once, as the error"
+        " `bundle stalled`.",
+    ),
+    Variable(
+        "SWEEP_SECONDS",
+        "45",
+        "How long a sweep goes on to take up what is due. One that it has begun is finished.",
+    ),
+    Variable("SWEEP_JOBS", "50", "How many jobs a sweep runs at most."),
+    Variable(
+        "RECONCILE_EVERY_SECONDS",
+        "3600",
+        "How often the sweep begins to go through all of `SOURCE_PREFIX` in `SOURCE_BUCKET`, for"
+        " objects whose events were lost. Without a `SOURCE_BUCKET` it never does.",
     ),
     Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
     Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),
     Variable("JOB_COLLECTION", "jobs", "The Firestore collection of jobs."),
+    Variable("SWEEP_COLLECTION", "sweep", "The Firestore collection of the sweep's cursors."),
     Variable("FIRESTORE_DATABASE", "(default)", "The Firestore database, in Native mode."),
     Variable(
         "DEAD_LETTER_TOPIC",
@@ -181,6 +204,16 @@ _DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
 
 
 @dataclass(frozen=True, slots=True)
+class Sweeping:
+    """How long one sweep goes on, how many jobs it runs, how often it reads the whole bucket."""
+
+    seconds: int
+    jobs: int
+    patience: Patience
+    reconcile_every: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything the deployment decides. Extensions are folded; durations are checked."""
 
@@ -193,6 +226,8 @@ class Settings:
     claim_collection: str
     manifest_collection: str
     job_collection: str
+    sweep_collection: str
+    sweep: Sweeping
     firestore_database: str
     dead_letter_topic: str
     max_bundle_bytes: int
@@ -263,10 +298,15 @@ class _Loader:
         max_entries = self._whole("MAX_ENTRIES", 1, MOST_ENTRIES)
         names = [
             self._checked(variable, _collection, "")
-            for variable in ("CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION")
+            for variable in (
+                "CLAIM_COLLECTION",
+                "MANIFEST_COLLECTION",
+                "JOB_COLLECTION",
+                "SWEEP_COLLECTION",
+            )
         ]
         if len(set(names)) < len(names):
-            self._problem("CLAIM_COLLECTION", "the three collections must have three names")
+            self._problem("CLAIM_COLLECTION", "the four collections must have four names")
         if dedup <= REDELIVERY_WINDOW_SECONDS:
             self._problem(
                 "DEDUP_TTL_SECONDS",
@@ -279,6 +319,7 @@ class _Loader:
                 "SETTLE_SECONDS",
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
+        sweeping = self._sweeping(timedelta(seconds=settle), timedelta(seconds=manifest_ttl))
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies(sink.required_crs if sink else "")
         source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
@@ -305,12 +346,31 @@ class _Loader:
             claim_collection=names[0],
             manifest_collection=names[1],
             job_collection=names[2],
+            sweep_collection=names[3],
+            sweep=sweeping,
             firestore_database=self._text("FIRESTORE_DATABASE"),
             dead_letter_topic=topic,
             max_bundle_bytes=max_bytes,
             max_unpacked_bytes=max_unpacked,
             max_entries=max_entries,
             policies=rows,
+        )
+
+    def _sweeping(self, settle: timedelta, give_up: timedelta) -> Sweeping:
+        stalled_seconds = self._whole("STALLED_AFTER_SECONDS", 0, MOST_TTL_SECONDS - 1)
+        stalled_after = timedelta(seconds=stalled_seconds)
+        if stalled_after >= give_up:
+            self._problem(
+                "STALLED_AFTER_SECONDS",
+                f"{stalled_seconds} is not shorter than MANIFEST_TTL_SECONDS="
+                f"{give_up // timedelta(seconds=1)}, when the bundle is given up",
+            )
+        every = self._whole("RECONCILE_EVERY_SECONDS", 1, MOST_TTL_SECONDS)
+        return Sweeping(
+            seconds=self._whole("SWEEP_SECONDS", 1, MOST_SWEEP_SECONDS),
+            jobs=self._whole("SWEEP_JOBS", 1, MOST_SWEEP_JOBS),
+            patience=Patience(settle, stalled_after, give_up),
+            reconcile_every=timedelta(seconds=every),
         )
 
     def _policies(self, required_crs: str) -> Policies:

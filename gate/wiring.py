@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,25 +16,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gate.dead_letters import DeadLetters, LoggedDeadLetters
+from gate.errors import ConfigurationError
 from gate.identity import Pin
 from gate.intake import Intake
 from gate.names import Component
 from gate.overrides import NOTHING, Overrides
 from gate.policies import DEFAULTS, Policies
 from gate.settings import Settings
-from gate.store.firestore import Collections, FirestoreStore, connect
+from gate.store.firestore import Collections, connect
+from gate.store.firestore_agenda import FirestoreAgenda
 
 if TYPE_CHECKING:
     from google.cloud.firestore import Client
 
     from gate.cloud_storage import CloudStorage
     from gate.explain import Explain
-    from gate.ingest import Ingest
+    from gate.ingest import Ending, Ingest
     from gate.inspect import Inspect
+    from gate.reconcile import Reconcile
     from gate.redrive import Redrive
     from gate.shapefile.port import Layer, OpenLayer, Unpack
     from gate.source.port import Source
     from gate.store.history import History
+    from gate.store.port import StoredJob
+    from gate.sweep import Sweep
 
 __version__ = "0.1.0"
 
@@ -95,6 +100,60 @@ class Gate:
         return Explain(self._store, self._history, self.settings)
 
     @cached_property
+    def sweep(self) -> Sweep:
+        """Return what does what no event will do."""
+        from gate.look import Look
+        from gate.sweep import Sweep
+
+        def run(work: StoredJob) -> Ending:
+            return self.ingest(work)
+
+        source, settings = self._source, self.settings
+        return Sweep(
+            store=self._store,
+            look=Look(self._store, source, self.intake, run, self.letters, settings),
+            run=run,
+            reconcile=self.reconcile() if settings.source_bucket else None,
+            settings=settings,
+            new_token=_token,
+            monotonic=time.monotonic,
+        )
+
+    def reconcile(self, prefix: str = "") -> Reconcile:
+        """Return what goes through the source bucket, or through a part of it.
+
+        Raises `ConfigurationError` where no bucket is named, or the part lies
+        outside `SOURCE_PREFIX`.
+        """
+        from gate.reconcile import Reconcile
+
+        settings = self.settings
+        prefix = prefix or settings.source_prefix
+        if not settings.source_bucket:
+            cure = "set it to the bucket to go through"
+            raise ConfigurationError("it is not set", where="SOURCE_BUCKET", cure=cure)
+        if not prefix.startswith(settings.source_prefix):
+            raise ConfigurationError(
+                f"it lies outside SOURCE_PREFIX={settings.source_prefix}",
+                where=prefix,
+                cure="name a prefix inside it",
+            )
+        return Reconcile(
+            self._store,
+            self._source,
+            self.intake,
+            settings.source_bucket,
+            prefix,
+            settings.retention.manifests,
+        )
+
+    def notifications(self, topic: str) -> Callable[[Iterable[tuple[Component, int]]], None]:
+        """Return what publishes objects to a topic as Cloud Storage does."""
+        from gate.pubsub import PubSubNotifications
+
+        return PubSubNotifications(self._topic(topic)).publish
+
+    @cached_property
     def letters(self) -> DeadLetters:
         """Return where dead letters go."""
         topic = self.settings.dead_letter_topic
@@ -102,9 +161,10 @@ class Gate:
             return LoggedDeadLetters()
         from gate.pubsub import PubSubDeadLetters
 
-        if "/" not in topic:
-            topic = f"projects/{self.project}/topics/{topic}"
-        return PubSubDeadLetters(topic)
+        return PubSubDeadLetters(self._topic(topic))
+
+    def _topic(self, name: str) -> str:
+        return name if "/" in name else f"projects/{self.project}/topics/{name}"
 
     @cached_property
     def _firestore(self) -> Client:
@@ -117,8 +177,8 @@ class Gate:
         return FirestoreHistory(self._firestore, self._collections)
 
     @cached_property
-    def _store(self) -> FirestoreStore:
-        return FirestoreStore(
+    def _store(self) -> FirestoreAgenda:
+        return FirestoreAgenda(
             self._firestore, self._collections, self.settings.retention, lambda: datetime.now(UTC)
         )
 
@@ -128,6 +188,7 @@ class Gate:
             self.settings.claim_collection,
             self.settings.manifest_collection,
             self.settings.job_collection,
+            self.settings.sweep_collection,
         )
 
     @cached_property

@@ -23,11 +23,13 @@ SOURCE = f"//storage.googleapis.com/projects/_/buckets/{BUCKET}"
 
 
 @contextmanager
-def posted_to(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
+def posted_to(
+    world: World, monkeypatch: pytest.MonkeyPatch, target: str = "ingest", signature: str = ""
+) -> Iterator[FlaskClient]:
     """Give a client of the deployed application, whose gate is the world."""
     monkeypatch.setenv("SINK", "gs://datasets/out")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    app = functions_framework.create_app("ingest", str(MAIN))
+    app = functions_framework.create_app(target, str(MAIN), signature or None)
     monkeypatch.setattr(sys.modules["main"], "gate", world)
     yield app.test_client()
     sys.modules.pop("main", None)

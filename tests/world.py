@@ -38,18 +38,21 @@ from gate.identity import Revision
 from gate.ingest import Ending, Ingest
 from gate.intake import Intake, Outcome, Receipt
 from gate.job import Job, State
-from gate.manifest import Manifest
+from gate.look import Look
+from gate.manifest import Decision, Dispatch, Manifest, Settling, decide
 from gate.names import Bundle, Component, parse
 from gate.overrides import NOTHING, Overrides
+from gate.reconcile import Reconcile
 from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
 from gate.shapefile.port import OpenLayer
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
-from gate.store.documents import job_from, manifest_from
+from gate.store.documents import bundle_from, job_from, manifest_from
 from gate.store.memory import MemoryStore
 from gate.store.memory_history import MemoryHistory
 from gate.store.port import Claim, Incomplete
+from gate.sweep import Sweep
 
 BUCKET = "uploads"
 PARTS = (".shp", ".shx", ".dbf")
@@ -321,6 +324,23 @@ class World:
             store, history, source, self.settings, lambda: f"token-{next(self._numbers)}"
         )
         self.explain = Explain(store, history, self.settings)
+        self.reconcile = Reconcile(
+            store,
+            source,
+            self.intake,
+            BUCKET,
+            self.settings.source_prefix,
+            self.settings.retention.manifests,
+        )
+        self.sweep = Sweep(
+            store=store,
+            look=Look(store, source, self.intake, self.ingest, self.letters, self.settings),
+            run=self.ingest,
+            reconcile=self.reconcile if self.settings.source_bucket else None,
+            settings=self.settings,
+            new_token=lambda: f"token-{next(self._numbers)}",
+            monotonic=lambda: self.clock.passed_seconds,
+        )
 
     def upload(
         self, name: str, payload: bytes = b"-", metadata: Mapping[str, str] | None = None
@@ -372,6 +392,19 @@ class World:
                 return Receipt(Outcome.MALFORMED, reason)
 
     def settle(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
+        """Deliver the events until all are acknowledged, then sweep until all is done.
+
+        Time passes between. What still lacks a file counts as done.
+        """
+        self.redeliver(*pending, pause_seconds=pause_seconds)
+        for _ in range(ROUNDS):
+            if not self.unsettled:
+                return
+            self.clock.advance(pause_seconds)
+            self.swept()
+        raise AssertionError(f"never settled: {self.unsettled}")
+
+    def redeliver(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
         """Deliver the events in rounds, time passing between, until all are acknowledged."""
         for _ in range(ROUNDS):
             pending = tuple(event for event in pending if self.deliver(event) is not Answer.ACK)
@@ -379,6 +412,37 @@ class World:
                 return
             self.clock.advance(pause_seconds)
         raise AssertionError(f"never acknowledged: {pending}")
+
+    def swept(self) -> Answer:
+        """Sweep as `main.sweep` does, and tell how the scheduler was answered."""
+        try:
+            self.sweep()
+        except AssertionError:
+            raise
+        except TransientError:
+            return Answer.QUIET_NACK
+        except (Exception, Crash):  # noqa: BLE001  whatever it is, another sweep follows
+            return Answer.NACK
+        return Answer.ACK
+
+    @property
+    def unsettled(self) -> list[str]:
+        """Return the ids of the jobs and manifests that somebody has to go on with."""
+        jobs = [job.id for job in self.jobs if job.due_at]
+        manifests = [
+            key
+            for key, document in self.store.manifests.items()
+            if isinstance(self._decision(document), Dispatch | Settling)
+        ]
+        return jobs + manifests
+
+    def _decision(self, document: Mapping[str, Any]) -> Decision:
+        return decide(
+            manifest_from(bundle_from(document), document),
+            self.clock.now,
+            required=self.settings.required,
+            settle=self.settings.retention.settle,
+        )
 
     def _sink_step(self, step: str) -> None:
         """Keep every dataset that became current, in order."""

@@ -32,8 +32,11 @@ _SHORTER = (
     (re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b"), r"\1"),
     (re.compile(r"\d{4}-\d\d-\d\dT([\d:]{8})[\d.]*\+00:00"), r"\1 UTC"),
 )
-# Decisions that are repeated until something else becomes of the event.
-_UNSETTLED = ("settling", "in_progress")
+# A decision that is repeated until something else becomes of the event.
+_UNSETTLED = "in_progress"
+# What the sweep finds every time, and a person need not read.
+_ROUTINE = ("reading", "sweep")
+_QUIET = ("again", "rest")
 
 Entry = Mapping[str, Any]
 
@@ -88,10 +91,21 @@ class Decisions:
         }
 
     def settled(self) -> bool:
-        """Tell whether every event so far has been acknowledged, and every run has ended."""
-        if any(outcome in _UNSETTLED for outcome in self.outcomes().values()):
+        """Tell whether every event so far is acknowledged, settled, and every run has ended."""
+        if self._settling() or _UNSETTLED in self.outcomes().values():
             return False
         return len(self.of("ingestion started")) == len(self.of("ingestion ended"))
+
+    def _settling(self) -> set[str]:
+        """Return the bundles of which a component settles, and that nobody took up since."""
+        settling: set[str] = set()
+        for one in self.entries:
+            bundle = str(one.get("bundle", ""))
+            if one.get("decision") == "settling":
+                settling.add(bundle)
+            elif one["message"] == "ingestion started" or one.get("decision") == "rest":
+                settling.discard(bundle)
+        return settling
 
     def decided(self, name: str, generation: int) -> bool:
         """Tell whether there was a decision about this generation of an object."""
@@ -136,7 +150,7 @@ class Narrator:
         match entry["message"]:
             case "delivery":
                 event = (str(entry.get("event", "")), decision)
-                if decision not in _UNSETTLED or event not in self._told:
+                if decision != _UNSETTLED or event not in self._told:
                     self._told.add(event)
                     subject = str(entry.get("name", "event"))
                     self._decided(subject, decision, str(entry.get("detail", "")))
@@ -148,7 +162,12 @@ class Narrator:
                 bundle = str(entry.get("bundle", ""))
                 detail = f"revision {entry.get('revision', '')}"
                 self._decided(f"job of {bundle.partition('//')[2]}", "started", detail)
-            case "reading":
+            case "look" | "take-over":
+                if decision not in _QUIET:
+                    bundle = str(entry.get("bundle", ""))
+                    detail = str(entry.get("detail", ""))
+                    self._decided(f"sweep of {bundle.partition('//')[2]}", decision, detail)
+            case message if message in _ROUTINE:
                 pass
             case message:
                 self._decided(str(message), "", str(entry.get("detail", "")))

@@ -99,7 +99,10 @@ class Demonstration:
         say("2. Every one of these events is delivered again.")
         self._deliver_again()
 
-        say(f"3. The .prj comes last. It might be a re-upload: {SETTLE_SECONDS} s to settle.")
+        say(
+            f"3. The .prj comes last. It might be a re-upload: {SETTLE_SECONDS} s to settle,"
+            " then the sweep goes on."
+        )
         self._upload(COUNTRIES, first, (".prj",))
         say("   Meanwhile, parcels are uploaded all at once, and every event comes twice.")
         self._upload(PARCELS, second, (".cpg", ".dbf", ".prj", ".shx", ".shp"), at_once=True)
@@ -190,12 +193,12 @@ class Demonstration:
         self._narrator.line(f"  {name:<9} {text}")
 
     def _runs(self, bundle: Bundle) -> Mapping[str, int]:
-        """Return job id → runs of Fiona, for every job that a bundle's events dispatched."""
+        """Return job id → runs of Fiona, for every job that was dispatched for a bundle."""
         runs = self._decisions.runs()
         return {
             entry["job"]: runs[entry["job"]]
-            for entry in self._decisions.of("delivery")
-            if entry["decision"] == "dispatched" and entry["bundle"] == str(bundle)
+            for entry in self._decisions.of("ingestion started")
+            if entry["bundle"] == str(bundle)
         }
 
     # --- whether that is what was promised -------------------------------------

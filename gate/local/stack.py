@@ -3,7 +3,10 @@
     upload ──► fake-gcs-server ──► topic ──► push subscription ──► functions-framework
                                   (Pub/Sub emulator, redelivers)    main.py, `ingest`
                                                                     │
-                                       Firestore emulator ◄─────────┘
+                                       Firestore emulator ◄─────────┤
+                                                                    │
+    every second: a stand-in for Cloud Scheduler ─────────────────► functions-framework
+                                                                    main.py, `sweep`
 
 Nothing but loopback is listened on, and nothing is kept once it ends, except
 the logs. fake-gcs-server is started after the topic exists: it drops, without
@@ -32,6 +35,7 @@ from gate.local.processes import (
     post,
     stop_all,
 )
+from gate.local.scheduler import Scheduler
 from gate.local.tools import Tools, find_tools
 from gate.local.topics import Topics
 from gate.settings import load
@@ -56,11 +60,12 @@ class Addresses:
     pubsub: str
     storage: str
     function: str
+    sweep: str
 
     @classmethod
     def free(cls) -> Addresses:
         """Return addresses on ports that are free now."""
-        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(4)))
+        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(5)))
 
 
 class Stack:
@@ -91,6 +96,7 @@ class Stack:
         self._target = target
         self._topics: Topics | None = None
         self._children: dict[str, Child] = {}
+        self._scheduler = Scheduler(lambda: post(self.sweep_url, b"", {}))
         self._closing = False
         self._lock = threading.Lock()
 
@@ -118,8 +124,13 @@ class Stack:
         return f"http://{self.addresses.function}/"
 
     @property
+    def sweep_url(self) -> str:
+        """Return where the sweep is called."""
+        return f"http://{self.addresses.sweep}/"
+
+    @property
     def function_log(self) -> Path:
-        """Return the file with all that the function wrote, across its restarts."""
+        """Return the file with all that the two functions wrote, across restarts."""
         return self._log("function")
 
     @property
@@ -183,6 +194,7 @@ class Stack:
         A thread does it, so that an impatient second interrupt cannot leave
         half of them running: the interpreter waits for the thread.
         """
+        self._scheduler.stop()
         ending = threading.Thread(target=self._end_children)
         ending.start()
         ending.join()
@@ -208,6 +220,7 @@ class Stack:
             lambda: self._start_firestore(tools),
             lambda: self._start_notifications(tools),
             lambda: self._start_function(self._settings),
+            lambda: self._start_sweep(self._settings),
         )
         pool = ThreadPoolExecutor(len(parts), thread_name_prefix="start")
         try:
@@ -223,6 +236,7 @@ class Stack:
             pool.shutdown()
         if failure := self.ended():
             raise failure
+        self._scheduler.start()
 
     def _start_firestore(self, tools: Tools) -> None:
         address = self.addresses.firestore
@@ -287,20 +301,28 @@ class Stack:
                 )
 
     def _start_function(self, settings: Mapping[str, str]) -> None:
-        address = self.addresses.function
+        self._serve("function", self.addresses.function, self._target, "cloudevent", settings)
+
+    def _start_sweep(self, settings: Mapping[str, str]) -> None:
+        self._serve("sweep", self.addresses.sweep, "sweep", "http", settings)
+
+    def _serve(
+        self, name: str, address: str, target: str, signature: str, settings: Mapping[str, str]
+    ) -> None:
         host, port = address.split(":")
         child = self._launch(
-            "function",
+            name,
             (
                 *(sys.executable, "-m", "functions_framework"),
-                *("--target", self._target, "--source", str(self._main)),
-                *("--signature-type", "cloudevent", "--host", host, "--port", port),
+                *("--target", target, "--source", str(self._main)),
+                *("--signature-type", signature, "--host", host, "--port", port),
             ),
             {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment, **settings},
+            log=self.function_log,
             grace_seconds=5.0,
         )
-        # The framework refuses a GET by itself, once it has loaded the function.
-        child.wait_until(lambda: answers(self.function_url, status=405), seconds=START_SECONDS)
+        # Both refuse a GET, once the framework has loaded them.
+        child.wait_until(lambda: answers(f"http://{address}/", status=405), seconds=START_SECONDS)
 
     def _gcloud_environment(self, name: str) -> dict[str, str]:
         """Keep gcloud from the user's configuration, the network and questions."""
@@ -322,6 +344,7 @@ class Stack:
         command: tuple[str, ...],
         environment: Mapping[str, str],
         *,
+        log: Path | None = None,
         grace_seconds: float = 0.2,
     ) -> Child:
         with self._lock:
@@ -331,7 +354,7 @@ class Stack:
                 name,
                 command,
                 environment=environment,
-                log=self._log(name),
+                log=log or self._log(name),
                 grace_seconds=grace_seconds,
             )
             self._children[name] = child

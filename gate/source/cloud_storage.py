@@ -38,6 +38,10 @@ class CloudStorageSource:
         """Yield the live objects directly in `folder` whose names begin with `folder + start`."""
         return self._storage.names(bucket, f"{folder}{start}")
 
+    def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[Pin, ...]:
+        """Return up to `limit` live objects below `prefix` whose names come after `after`."""
+        return self._storage.page(bucket, prefix, after, limit)
+
     def _gone(self, bucket: str, pin: Pin) -> Gone:
         live = self._storage.stat(bucket, pin.name)
         return Gone(pin, None if live is None else live.pin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from gate import crc32c
@@ -87,6 +88,16 @@ class MemorySource:
         for (of, name), stored in sorted(self._live.items()):
             if of == bucket and name.startswith(prefix) and "/" not in name[len(prefix) :]:
                 yield stored.facts.pin
+
+    def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[Pin, ...]:
+        """Return up to `limit` live objects below `prefix` whose names come after `after`."""
+        self.before("page", prefix)
+        found = (
+            stored.facts.pin
+            for (of, name), stored in sorted(self._live.items())
+            if of == bucket and name.startswith(prefix) and name > after
+        )
+        return tuple(islice(found, limit))
 
     def _find(self, bucket: str, pin: Pin) -> _Stored | Gone:
         live = self._live.get((bucket, pin.name))

@@ -67,3 +67,11 @@ class Source(Protocol):
         sub-folders.
         """
         ...
+
+    def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[Pin, ...]:
+        """Return up to `limit` live objects below `prefix` whose names come after `after`.
+
+        In the order of the names' UTF-8 bytes, at any depth. Fewer than `limit`
+        are the last.
+        """
+        ...

@@ -8,6 +8,7 @@ readable.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from gate.identity import Pin, Revision
@@ -18,6 +19,51 @@ from gate.names import Bundle
 Document = Mapping[str, Any]
 
 DISPATCHED = "dispatched"
+
+DUE_AT = "due_at"
+WAKE_AT = "wake_at"
+
+# What the sweep and people ask for, each field by queries of its own: the index
+# that Firestore keeps of every field by itself is all that they need.
+QUERIED: Mapping[str, tuple[str, ...]] = {
+    "claims": ("bundle",),
+    "manifests": (WAKE_AT,),
+    "jobs": ("basename", DUE_AT, "state"),
+}
+
+# Fields that nobody asks for and that would cost most to index: times, which
+# only grow and so fall all into one place of the index, and maps, which have an
+# entry for each key.
+UNINDEXED: Mapping[str, tuple[str, ...]] = {
+    "claims": ("claimed_at", "expires_at", "jobs"),
+    "manifests": (
+        "components",
+        "dispatched",
+        "dispatched_order",
+        "expires_at",
+        "newest",
+        "published",
+        "seen",
+        "stalled_at",
+        "updated_at",
+    ),
+    "jobs": (
+        "created_at",
+        "ended_at",
+        "expires_at",
+        "history",
+        "lease_expires_at",
+        "next_attempt_at",
+        "order",
+        "pins",
+        "summary",
+    ),
+}
+
+
+def due_time(stated: object) -> datetime:
+    """Return when a document says that it is due; what is no time was due long ago."""
+    return stated if isinstance(stated, datetime) else datetime.min.replace(tzinfo=UTC)
 
 
 def bundle_fields(bundle: Bundle) -> dict[str, Any]:
@@ -72,11 +118,12 @@ def manifest_from(bundle: Bundle, document: Document) -> Manifest:
         wake_at=document.get("wake_at"),
         published=published
         and PublishedRevision(published["revision"], published["order"], published["location"]),
+        stalled_at=document.get("stalled_at"),
     )
 
 
 def job_fields(job: Job) -> dict[str, Any]:
-    """Return a job as a document, without its expiry."""
+    """Return a job as a document, without its expiry; `due_at` stands on what is due only."""
     return {
         **bundle_fields(job.revision.bundle),
         "pins": {
@@ -106,6 +153,7 @@ def job_fields(job: Job) -> dict[str, Any]:
             for entry in job.history
         ],
         "notified": job.notified,
+        **({"due_at": job.due_at} if job.due_at else {}),
     }
 
 

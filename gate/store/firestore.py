@@ -98,11 +98,12 @@ def connect(database: str) -> firestore.Client:
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """The names of the three collections."""
+    """The names of the collections; `sweep` holds the sweep's cursors."""
 
     claims: str
     manifests: str
     jobs: str
+    sweep: str = "sweep"
 
 
 class FirestoreStore:
@@ -234,6 +235,7 @@ class FirestoreStore:
         fields = job_fields(job)
         expires_at = self._clock() + self._retention.claims
         fields["expires_at"] = expires_at if job.state in FINISHED else firestore.DELETE_FIELD
+        fields.setdefault("due_at", firestore.DELETE_FIELD)
         job_ref = self._jobs.document(job.id)
         unchanged = self._client.write_option(last_update_time=held.version)
 
@@ -255,8 +257,12 @@ class FirestoreStore:
         document = snapshot.to_dict()
         if document is None:
             return None
-        manifest = manifest_from(bundle, document)
-        return StoredManifest(manifest, Version(snapshot.update_time), snapshot.read_time)
+        return StoredManifest(
+            manifest_from(bundle, document),
+            Version(snapshot.update_time),
+            snapshot.read_time,
+            document.get("expires_at"),
+        )
 
     def note_published(
         self, held: StoredManifest, published: PublishedRevision, *, finished: bool

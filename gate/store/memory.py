@@ -7,18 +7,22 @@ makes each method one transaction, and the clock is an argument.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from datetime import datetime
 from itertools import count
 from typing import Any
 
-from gate.identity import Pin, bundle_id
+from gate.identity import Pin, Revision, bundle_id
 from gate.job import FINISHED, Job
 from gate.manifest import Manifest, PublishedRevision
 from gate.names import Bundle
 from gate.store.documents import (
+    DUE_AT,
+    WAKE_AT,
     bundle_fields,
+    bundle_from,
     claim_status,
+    due_time,
     job_fields,
     job_from,
     manifest_from,
@@ -27,9 +31,13 @@ from gate.store.documents import (
 )
 from gate.store.port import (
     Claim,
+    Cursor,
+    Due,
     Incomplete,
+    Kind,
     Recorded,
     Retention,
+    StoredCursor,
     StoredJob,
     StoredManifest,
     Version,
@@ -47,6 +55,7 @@ class MemoryStore:
         self.claims: dict[str, dict[str, Any]] = {}
         self.manifests: dict[str, dict[str, Any]] = {}
         self.jobs: dict[str, dict[str, Any]] = {}
+        self._cursors: dict[str, Cursor] = {}
         self._versions: dict[str, int] = {}
         self._retention = retention
         self._clock = clock
@@ -124,11 +133,7 @@ class MemoryStore:
     def manifest(self, bundle: Bundle) -> StoredManifest | None:
         """See `Store.manifest`."""
         with self._lock:
-            key = bundle_id(bundle)
-            if key not in self.manifests:
-                return None
-            version = Version(self._versions[key])
-            return StoredManifest(self._read_manifest(bundle), version, self._clock())
+            return self._stored_manifest(bundle)
 
     def note_published(
         self, held: StoredManifest, published: PublishedRevision, *, finished: bool
@@ -143,6 +148,109 @@ class MemoryStore:
                 self.manifests[key]["expires_at"] = self._clock() + self._retention.manifests
             self._versions[key] = next(self._counter)
             return True
+
+    # --- for the sweep ---------------------------------------------------------
+
+    def due_jobs(self, limit: int) -> tuple[Due, ...]:
+        """See `Agenda.due_jobs`."""
+        return self._due(Kind.JOB, limit)
+
+    def due_manifests(self, limit: int) -> tuple[Due, ...]:
+        """See `Agenda.due_manifests`."""
+        return self._due(Kind.MANIFEST, limit)
+
+    def woken(self, due: Due) -> StoredManifest | None:
+        """See `Agenda.woken`."""
+        with self._lock:
+            document = self.manifests.get(due.id)
+            return None if document is None else self._stored_manifest(bundle_from(document))
+
+    def manifests_of(self, bundles: Iterable[Bundle]) -> dict[Bundle, StoredManifest]:
+        """See `Agenda.manifests_of`."""
+        found = {bundle: self.manifest(bundle) for bundle in bundles}
+        return {bundle: stored for bundle, stored in found.items() if stored}
+
+    def postpone(self, due: Due, until: datetime) -> None:
+        """See `Agenda.postpone`."""
+        with self._lock:
+            documents, field = self._queue(due.kind)
+            if due.id in documents and Version(self._versions[due.id]) == due.version:
+                documents[due.id][field] = until
+                self._versions[due.id] = next(self._counter)
+
+    def rest(
+        self,
+        held: StoredManifest,
+        *,
+        wake_at: datetime | None,
+        stalled: bool = False,
+        finished: bool = False,
+        dispatched: Revision | None = None,
+    ) -> bool:
+        """See `Agenda.rest`."""
+        with self._lock:
+            key = bundle_id(held.manifest.bundle)
+            document = self.manifests.get(key)
+            if document is None or Version(self._versions[key]) != held.version:
+                return False
+            if dispatched:
+                self._merge(held.manifest.bundle, (), dispatched.generations)
+            said = {
+                "wake_at": wake_at,
+                "expires_at": self._clock() + self._retention.manifests if finished else None,
+                "stalled_at": held.now if stalled else document.get("stalled_at"),
+            }
+            for field, value in said.items():
+                document.pop(field, None)
+                if value:
+                    document[field] = value
+            self._versions[key] = next(self._counter)
+            return True
+
+    def cursor(self, name: str) -> StoredCursor:
+        """See `Agenda.cursor`."""
+        with self._lock:
+            cursor = self._cursors.get(name)
+            return StoredCursor(name, cursor, Version(cursor), self._clock())
+
+    def move_cursor(self, held: StoredCursor, cursor: Cursor) -> bool:
+        """See `Agenda.move_cursor`."""
+        with self._lock:
+            unchanged = self._cursors.get(held.name) == held.cursor
+            if unchanged:
+                self._cursors[held.name] = cursor
+            return unchanged
+
+    def _queue(self, kind: Kind) -> tuple[dict[str, dict[str, Any]], str]:
+        """Return the documents of a kind, and the field that says when one is due."""
+        if kind is Kind.JOB:
+            return self.jobs, DUE_AT
+        return self.manifests, WAKE_AT
+
+    def _due(self, kind: Kind, limit: int) -> tuple[Due, ...]:
+        with self._lock:
+            now = self._clock()
+            documents, field = self._queue(kind)
+            due = sorted(
+                (due_time(document[field]), key)
+                for key, document in documents.items()
+                if field in document and due_time(document[field]) <= now
+            )
+            return tuple(
+                Due(kind, key, due_at, Version(self._versions[key]), now)
+                for due_at, key in due[:limit]
+            )
+
+    def _stored_manifest(self, bundle: Bundle) -> StoredManifest | None:
+        key = bundle_id(bundle)
+        if key not in self.manifests:
+            return None
+        return StoredManifest(
+            self._read_manifest(bundle),
+            Version(self._versions[key]),
+            self._clock(),
+            self.manifests[key].get("expires_at"),
+        )
 
     def _latest_claim(self, bundle: Bundle) -> object:
         return self.manifests.get(bundle_id(bundle), {}).get("latest_claim")

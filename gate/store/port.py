@@ -1,18 +1,22 @@
-"""The port to the state store: a handful of primitive, conditional writes.
+"""The ports to the state store: a handful of primitive, conditional writes.
+
+`Store` is what an event and a job need, `Agenda` what the sweep needs beside it.
 
 Policy is not here. Every write is either one that needs no prior read (record,
-dispatch) or a compare-and-set on the very version it was decided from (replace,
-note_published). Any method raises `StoreBusyError` when the store could not be
+dispatch) or a compare-and-set on the very version it was decided from (all
+others). Any method raises `StoreBusyError` when the store could not be
 reached or was too contended, and `ConfigurationError` when it may not be used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import NewType, Protocol
 
-from gate.identity import Pin, job_id
+from gate.identity import Pin, Revision, job_id
 from gate.job import Job
 from gate.manifest import Manifest, PublishedRevision
 from gate.names import Bundle, Component
@@ -92,9 +96,53 @@ class StoredJob:
 
 @dataclass(frozen=True, slots=True)
 class StoredManifest:
-    """A manifest as it was read, with what a conditional write compares."""
+    """A manifest as it was read, with what a conditional write compares.
+
+    `expires_at` is when it may be collected, `None` while something is pending.
+    """
 
     manifest: Manifest
+    version: Version
+    now: datetime
+    expires_at: datetime | None = None
+
+
+class Kind(Enum):
+    """The kinds of document whose time can come."""
+
+    JOB = "job"
+    MANIFEST = "manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A document whose time has come; nothing else of it has been looked at.
+
+    `now` is the store's time of the query, which is not before `due_at`.
+    """
+
+    kind: Kind
+    id: str
+    due_at: datetime
+    version: Version
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a pass over a bucket has come: `after` is the last object name looked at."""
+
+    begun_at: datetime
+    after: str = ""
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCursor:
+    """A cursor as it was read, `None` if there is none yet, under the name it has."""
+
+    name: str
+    cursor: Cursor | None
     version: Version
     now: datetime
 
@@ -162,4 +210,60 @@ class Store(Protocol):
         `finished` says that nothing of the bundle is pending: the manifest may
         then expire. Return false if the manifest has changed.
         """
+        ...
+
+
+class Agenda(Store, Protocol):
+    """What is due, and the sweep's own writes.
+
+    Due is what the store's own clock says is due. Each query asks for one field.
+    """
+
+    def due_jobs(self, limit: int) -> tuple[Due, ...]:
+        """Return up to `limit` jobs that somebody has to take up, the longest due first."""
+        ...
+
+    def due_manifests(self, limit: int) -> tuple[Due, ...]:
+        """Return up to `limit` manifests that are to be looked at, the longest due first."""
+        ...
+
+    def woken(self, due: Due) -> StoredManifest | None:
+        """Read a manifest that was due; `None` if it is gone.
+
+        Raises whatever comes of a document that is no manifest.
+        """
+        ...
+
+    def manifests_of(self, bundles: Iterable[Bundle]) -> Mapping[Bundle, StoredManifest]:
+        """Read the manifests of many bundles in one call; those that are not there are left out."""
+        ...
+
+    def postpone(self, due: Due, until: datetime) -> None:
+        """Make the document due at `until`, if it is as it was seen: nothing else in it is read."""
+        ...
+
+    def rest(
+        self,
+        held: StoredManifest,
+        *,
+        wake_at: datetime | None,
+        stalled: bool = False,
+        finished: bool = False,
+        dispatched: Revision | None = None,
+    ) -> bool:
+        """Write when to look at the manifest again, if it is still `held.version`.
+
+        `None` takes the time away; `finished` says that nothing of the bundle is
+        pending, and the manifest may expire, counted from now. `stalled` notes
+        that a person was told of what is missing, `dispatched` a revision that
+        turned out to be so. Return false if the manifest has changed.
+        """
+        ...
+
+    def cursor(self, name: str) -> StoredCursor:
+        """Read a cursor."""
+        ...
+
+    def move_cursor(self, held: StoredCursor, cursor: Cursor) -> bool:
+        """Write the cursor if it is still as it was read; return false if somebody has moved it."""
         ...

@@ -16,9 +16,10 @@ from gate import job
 from gate.identity import Revision, bundle_id
 from gate.job import Job, Limits
 from gate.names import Bundle, Component, parse
-from gate.store.firestore import Collections, FirestoreStore
+from gate.store.firestore import Collections
+from gate.store.firestore_agenda import FirestoreAgenda
 from gate.store.memory import MemoryStore
-from gate.store.port import Claim, Incomplete, Recorded, Retention, Store, StoredJob
+from gate.store.port import Agenda, Claim, Incomplete, Recorded, Retention, StoredJob
 
 RETENTION = Retention(
     settle=timedelta(seconds=30), claims=timedelta(days=7), manifests=timedelta(days=1)
@@ -55,7 +56,7 @@ class StoreBench(ABC):
     Documents are asked for by kind: `claims`, `manifests` or `jobs`.
     """
 
-    store: Store
+    store: Agenda
     clock: Clock
 
     @abstractmethod
@@ -65,6 +66,10 @@ class StoreBench(ABC):
     @abstractmethod
     def written(self) -> dict[str, object]:
         """Return every document together with what tells one write from the next."""
+
+    @abstractmethod
+    def put(self, kind: str, key: str, document: Document) -> None:
+        """Write a document as it is, over one that is there."""
 
     @abstractmethod
     def remove(self, kind: str, key: str) -> None:
@@ -127,6 +132,11 @@ class MemoryBench(StoreBench):
         documents = {kind: copy.deepcopy(self._kind(kind)) for kind in kinds}
         return {**documents, "versions": dict(self.store._versions)}
 
+    def put(self, kind: str, key: str, document: Document) -> None:
+        """Write a document as it is, over one that is there."""
+        self._kind(kind)[key] = dict(document)
+        self.store._versions[key] = next(self.store._counter)
+
     def remove(self, kind: str, key: str) -> None:
         """Delete a document, as its time-to-live would."""
         del self._kind(kind)[key]
@@ -153,8 +163,10 @@ class FirestoreBench(StoreBench):
         self.while_paused: Callable[[float], object] = lambda _seconds: None
         self._client = client
         prefix = _NAMES.create_prefix()
-        self._collections = Collections(f"{prefix}-claims", f"{prefix}-manifests", f"{prefix}-jobs")
-        self.store: FirestoreStore = FirestoreStore(
+        self._collections = Collections(
+            f"{prefix}-claims", f"{prefix}-manifests", f"{prefix}-jobs", f"{prefix}-sweep"
+        )
+        self.store: FirestoreAgenda = FirestoreAgenda(
             client,
             self._collections,
             RETENTION,
@@ -175,6 +187,10 @@ class FirestoreBench(StoreBench):
             for kind in ("claims", "manifests", "jobs")
             for snapshot in self._kind(kind).stream()
         }
+
+    def put(self, kind: str, key: str, document: Document) -> None:
+        """Write a document as it is, over one that is there."""
+        self._kind(kind).document(key).set(document)
 
     def remove(self, kind: str, key: str) -> None:
         """Delete a document, as its time-to-live would."""

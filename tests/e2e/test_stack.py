@@ -97,7 +97,7 @@ class TestUp:
             pids = family(process.pid)
             process.send_signal(number)
             out, err = process.communicate(timeout=SECONDS)
-        assert len(pids) >= 6  # two launchers with a Java process each, storage, the function
+        assert len(pids) >= 7  # two launchers with a Java process each, storage, two functions
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         assert running(pids) == set()
         exported = [line for line in said if line.startswith("  export ")]
@@ -142,7 +142,7 @@ def test_a_stack_in_python_answers_and_ends(tmp_path: Path) -> None:
         objects = f"http://{stack.addresses.storage}/storage/v1/b"
         assert answers(f"{objects}/{SOURCE_BUCKET}")
         assert answers(f"{objects}/{SINK_BUCKET}")
-        assert set(stack.pids) == {"firestore", "pubsub", "storage", "function"}
+        assert set(stack.pids) == {"firestore", "pubsub", "storage", "function", "sweep"}
         assert stack.ended() is None
     assert started
     assert running(started) == set()
@@ -155,7 +155,7 @@ def test_a_function_that_cannot_start_stops_the_rest(tmp_path: Path) -> None:
     broken = tmp_path / "main.py"
     broken.write_text("raise RuntimeError('no settings')\n")
     before = family(os.getpid())
-    with pytest.raises(ChildError, match=r"function: ended .*RuntimeError: no settings"):
+    with pytest.raises(ChildError, match=r"(function|sweep): ended .*RuntimeError: no settings"):
         Stack(main=broken, folder=tmp_path).__enter__()
     assert running(family(os.getpid()) - before) == set()
 

@@ -145,7 +145,7 @@ def wrong_expiries(world: World) -> Iterator[str]:
 
 
 def is_finished(world: World, document: dict[str, Any]) -> bool:
-    """Tell whether a manifest's newest revision is dispatched and done, and its expiry a time."""
+    """Tell whether a manifest's newest revision has ended, and its expiry is a time."""
     decision = decide(
         manifest_from(bundle_from(document), document),
         world.clock.now,
@@ -155,7 +155,7 @@ def is_finished(world: World, document: dict[str, Any]) -> bool:
     return (
         isinstance(document["expires_at"], datetime)
         and isinstance(decision, Dispatched)
-        and world.store.jobs[decision.revision.id]["state"] == "done"
+        and State(world.store.jobs[decision.revision.id]["state"]) in FINISHED
     )
 
 

@@ -280,7 +280,7 @@ def test_concurrent_runs_use_folders_of_their_own(world: World, last: ObjectFina
     other = world.upload_bundle("in/rivers", "other")
 
     def nested() -> None:
-        world.settle(*other)
+        world.redeliver(*other)
         existing.append([folder for folder in world.reader.folders if folder.exists()])
 
     world.reader.on_row = once(nested)

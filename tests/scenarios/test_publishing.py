@@ -100,11 +100,12 @@ def test_a_manifest_with_something_pending_does_not_expire(world: World) -> None
         awake(world)
 
     world.reader.on_row = replace_table
-    world.settle(*world.upload_bundle("in/roads"))
+    world.redeliver(*world.upload_bundle("in/roads"))
     [document] = world.store.manifests.values()
     assert document["published"]["revision"] == world.effects[0].id
     assert "expires_at" not in document
-    world.settle(*newer)
+    document["wake_at"] = world.clock.now
+    world.settle()
     assert document["published"]["revision"] == world.effects[1].id
     assert "expires_at" in document
 
@@ -112,7 +113,7 @@ def test_a_manifest_with_something_pending_does_not_expire(world: World) -> None
 def test_a_note_meets_events_and_is_written_all_the_same(world: World) -> None:
     """G11: an event between the read and the write of the note costs one more round, no note."""
     world.faults.before("store.note_published", lambda: world.deliver(world.upload("in/roads.prj")))
-    world.settle(*world.upload_bundle("in/roads"))
+    world.redeliver(*world.upload_bundle("in/roads"))
     note = world.manifest("in/roads").published
     assert note
     assert note.revision_id == world.effects[0].id
@@ -156,7 +157,7 @@ def test_a_late_end_does_not_note_an_older_revision(world: World) -> None:
     def overtake(step: str) -> None:
         inner(step)
         if step == "answer" and len(world.effects) == 1:
-            world.settle(*world.upload_bundle("in/roads", "second"))
+            world.redeliver(*world.upload_bundle("in/roads", "second"))
 
     world.sink.on = overtake
     world.settle(*world.upload_bundle("in/roads"))

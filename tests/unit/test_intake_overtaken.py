@@ -58,7 +58,7 @@ class Scene:
 
     def overtake_with(self, name: str) -> None:
         """Let another delivery commit before the next one reads, and die before it decides."""
-        component = self.intake._parsed("uploads", name)
+        component = self.intake.parsed("uploads", name)
         self.store.meanwhile.append(Claim(component, 1, "event", f"overtaker of {name}"))
 
 

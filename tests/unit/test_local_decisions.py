@@ -62,12 +62,24 @@ def test_an_event_stands_at_its_latest_decision(log: Log) -> None:
     assert log.decisions.outcomes() == {"1": "dispatched", "2": "waiting"}
 
 
-@pytest.mark.parametrize("unsettled", ["settling", "in_progress"])
-def test_what_will_come_back_is_not_settled(log: Log, unsettled: str) -> None:
+def test_what_will_come_back_is_not_settled(log: Log) -> None:
     """While an event is to be delivered again, things are not settled."""
-    log.delivery("1", unsettled)
+    log.delivery("1", "in_progress")
     assert not log.decisions.settled()
     log.delivery("1", "duplicate")
+    assert log.decisions.settled()
+
+
+def test_what_settles_is_up_to_the_sweep(log: Log) -> None:
+    """A bundle that settles has settled once its job was run, or the sweep lets it rest."""
+    log.delivery("1", "settling", bundle="a")
+    log.delivery("2", "settling", bundle="b")
+    log.write("look", decision="again", bundle="a")
+    assert not log.decisions.settled()
+    log.write("look", decision="rest", bundle="a")
+    assert not log.decisions.settled()
+    for message in ("ingestion started", "ingestion ended"):
+        log.write(message, bundle="b", job="j")
     assert log.decisions.settled()
 
 
@@ -133,14 +145,27 @@ def test_a_terminal_gets_colours_unless_refused(
     assert ("\x1b[33m" in out.getvalue()) is coloured
 
 
-def test_a_repeated_settling_is_told_once() -> None:
-    """An event that goes on settling is told once, and again when that changes."""
+def test_what_comes_back_again_and_again_is_told_once() -> None:
+    """An event that goes on being refused is told once, and again when that changes."""
     out = io.StringIO()
     narrator = Narrator(out)
-    for decision in ("settling", "settling", "dispatched", "duplicate", "duplicate"):
+    for decision in ("in_progress", "in_progress", "resumed", "duplicate", "duplicate"):
         narrator.entry({**DELIVERY, "decision": decision})
     told = [line.split()[3] for line in out.getvalue().splitlines()]
-    assert told == ["settling", "dispatched", "duplicate", "duplicate"]
+    assert told == ["in_progress", "resumed", "duplicate", "duplicate"]
+
+
+def test_of_the_sweep_only_what_it_starts_is_told() -> None:
+    """What the sweep dispatches or takes over is shown; that there was nothing to do is not."""
+    out = io.StringIO()
+    narrator = Narrator(out)
+    narrator.entry({"message": "sweep", "counts": {"jobs": 0}})
+    look = {"message": "look", "bundle": "gs://b/in/a", "detail": "revision r"}
+    for decision in ("again", "dispatched", "rest"):
+        narrator.entry({**look, "decision": decision})
+    narrator.entry({**look, "message": "take-over", "decision": "resumed"})
+    told = [line.split()[2:6] for line in out.getvalue().splitlines()]
+    assert told == [["sweep", "of", "b/in/a", "dispatched"], ["sweep", "of", "b/in/a", "resumed"]]
 
 
 def test_long_details_are_shortened() -> None:

@@ -20,8 +20,9 @@ def test_the_environment_is_one_that_the_function_accepts(tmp_path: Path) -> Non
     assert str(loaded.sink) == "gs://datasets/layers/"
     assert loaded.dead_letter_topic == "projects/gate-local/topics/dead-letters"
     hosts = [value for name, value in stack.environment.items() if name.endswith("_HOST")]
-    places = {host.removeprefix("http://") for host in hosts} | {stack.addresses.function}
-    assert len(places) == 4
+    functions = {stack.addresses.function, stack.addresses.sweep}
+    places = {host.removeprefix("http://") for host in hosts} | functions
+    assert len(places) == 5
     assert all(place.startswith("127.0.0.1:") for place in places)
 
 

@@ -18,6 +18,7 @@ from gate.events import FINALIZED_TYPE, PUBSUB_TYPE, ObjectFinalized
 from gate.job import State
 from gate.outcomes import Outcome
 from gate.settings import SettingsError
+from gate.sweep import Counts
 from tests.posting import MAIN, SOURCE, STATUS, binary, posted_to, resource, written
 from tests.world import BUCKET, PARTS, Answer, World, expected, raising, text
 
@@ -132,15 +133,12 @@ def test_a_bundle_posted_twice_is_ingested_once(client: FlaskClient, world: Worl
     assert world.rows("in/roads") == expected("first")
 
 
-def test_a_settling_bundle_is_a_quiet_nack(client: FlaskClient, world: World) -> None:
-    """A13, C8: what is to come back is refused with 503, which does not count as a crash."""
+def test_a_settling_bundle_is_acknowledged(client: FlaskClient, world: World) -> None:
+    """C8, H12: what settles is recorded, so its event is acknowledged and the sweep goes on."""
     world.settle(*world.upload_bundle("in/roads"))
     newer = world.upload("in/roads.dbf", text(".dbf", "second"))
-    response = binary(client, resource(newer))
-    assert response.status_code == 503
-    assert STATUS not in response.headers
-    world.clock.advance(30)
     assert binary(client, resource(newer)).status_code == 200
+    world.settle()
     assert world.rows("in/roads") == expected("first", records="second")
 
 
@@ -311,6 +309,48 @@ def test_the_world_answers_as_the_entry_point_does(client: FlaskClient) -> None:
         compare(f"in/rivers{part}", text(part, "first"))
     assert told.store.jobs.keys() == posted.store.jobs.keys()
     assert told.outcomes.count(Outcome.DISPATCHED) == 2
+
+
+@pytest.fixture
+def sweeper(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
+    """Return a client of the deployed sweep, whose gate is the world."""
+    with posted_to(world, monkeypatch, "sweep", "http") as client:
+        yield client
+
+
+def test_a_sweep_answers_with_what_it_did(sweeper: FlaskClient, world: World) -> None:
+    """Design 7.4: a POST sweeps once, and its answer is the counts."""
+    world.redeliver(*world.upload_bundle("in/roads")[:-1])
+    world.clock.advance(30)
+    response = sweeper.post("/")
+    assert response.status_code == 200
+    assert response.json == {**Counts().as_json(), "manifests": 1, "recorded": 1, "jobs": 1}
+    assert world.rows("in/roads") == expected("first")
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+def test_a_sweep_is_posted_for(sweeper: FlaskClient, world: World, method: str) -> None:
+    """A13: whoever merely looks at the address starts nothing."""
+    response = getattr(sweeper, method)("/")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+    assert world.faults.calls == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "crash"),
+    [
+        (StoreBusyError("unavailable"), 503, None),
+        (ConfigurationError("no database"), 500, "crash"),
+        (KeyError("nobody foresaw"), 500, "crash"),
+    ],
+)
+def test_a_sweep_that_failed_is_seen_by_its_scheduler(
+    sweeper: FlaskClient, world: World, fault: Exception, status: int, crash: str | None
+) -> None:
+    """F13: a sweep that cannot ask what is due is answered with 503, or 500 if it will not pass."""
+    world.faults.before("store.due_jobs", raising(fault))
+    response = sweeper.post("/")
+    assert (response.status_code, response.headers.get(STATUS)) == (status, crash)
 
 
 def test_a_deployment_with_wrong_settings_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

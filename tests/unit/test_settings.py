@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gate.errors import ConfigurationError
-from gate.settings import VARIABLES, SettingsError, load
+from gate.next_look import Patience
+from gate.settings import VARIABLES, SettingsError, Sweeping, load
 from gate.sinks.address import SinkAddress
 
 LEAST = {"SINK": "gs://datasets/out"}
@@ -33,6 +34,9 @@ def test_defaults_are_the_documented_ones() -> None:
     assert settings.limits.max_attempts == 5
     assert settings.limits.retry == timedelta(seconds=10)
     assert settings.limits.retry_most == timedelta(minutes=10)
+    patience = Patience(timedelta(seconds=30), timedelta(hours=1), timedelta(days=1))
+    assert settings.sweep == Sweeping(45, 50, patience, timedelta(hours=1))
+    assert settings.sweep_collection == "sweep"
     assert (settings.claim_collection, settings.manifest_collection, settings.job_collection) == (
         "claims",
         "manifests",
@@ -54,9 +58,14 @@ def test_every_variable_is_read() -> None:
             "SETTLE_SECONDS": "1",
             "DEDUP_TTL_SECONDS": "86401",
             "MANIFEST_TTL_SECONDS": "3",
+            "STALLED_AFTER_SECONDS": "2",
+            "SWEEP_SECONDS": "4",
+            "SWEEP_JOBS": "5",
+            "RECONCILE_EVERY_SECONDS": "8",
             "CLAIM_COLLECTION": "c",
             "MANIFEST_COLLECTION": "m",
             "JOB_COLLECTION": "j",
+            "SWEEP_COLLECTION": "s",
             "FIRESTORE_DATABASE": "gate",
             "DEAD_LETTER_TOPIC": "projects/p/topics/t",
             "MAX_ATTEMPTS": "6",
@@ -77,6 +86,9 @@ def test_every_variable_is_read() -> None:
         timedelta(seconds=7),
         timedelta(0),
     )
+    patience = Patience(timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=3))
+    assert settings.sweep == Sweeping(4, 5, patience, timedelta(seconds=8))
+    assert settings.sweep_collection == "s"
     assert (settings.claim_collection, settings.manifest_collection, settings.job_collection) == (
         "c",
         "m",
@@ -160,6 +172,10 @@ def test_a_missing_sink_is_told_with_its_cure(variable: str) -> None:
         "LEASE_SECONDS",
         "RETRY_SECONDS",
         "MAX_BUNDLE_BYTES",
+        "STALLED_AFTER_SECONDS",
+        "SWEEP_SECONDS",
+        "SWEEP_JOBS",
+        "RECONCILE_EVERY_SECONDS",
     ],
 )
 @pytest.mark.parametrize("text", ["x", "-1", "1.5", "1e3", "\u0661", "9" * 16, "1_0", "+1"])
@@ -178,21 +194,27 @@ RANGES = [
     ("MAX_BUNDLE_BYTES", 1, 1 << 40),
     ("MAX_UNPACKED_BYTES", 1, 1 << 40),
     ("MAX_ENTRIES", 1, 10_000_000),
+    ("STALLED_AFTER_SECONDS", 0, 315_359_999),
+    ("SWEEP_SECONDS", 1, 3_600),
+    ("SWEEP_JOBS", 1, 1_000),
+    ("RECONCILE_EVERY_SECONDS", 1, 315_360_000),
 ]
 
 
 @pytest.mark.parametrize(("variable", "least", "most"), RANGES)
 def test_numbers_are_bounded_at_both_ends(variable: str, least: int, most: int) -> None:
     """Case 64: each number may be its least and its greatest value, and nothing beyond."""
-    settle = {} if variable == "SETTLE_SECONDS" else {"SETTLE_SECONDS": "0"}
+    others = {"SETTLE_SECONDS": "0", "STALLED_AFTER_SECONDS": "0"}
+    if variable == "STALLED_AFTER_SECONDS":
+        others["MANIFEST_TTL_SECONDS"] = str(most + 1)
     for bound in (least, most):
-        assert load({**LEAST, **settle, variable: str(bound)})
-    beyond = problems(**settle, **{variable: str(most + 1)})
+        assert load({**LEAST, **others, variable: str(bound)})
+    beyond = problems(**{**others, variable: str(most + 1)})
     assert len(beyond) == 1
     assert beyond[0].startswith(f"{variable}: '{most + 1}' is no whole number from ")
     assert f"to {most}; use " in beyond[0]
     if least:
-        assert problems(**settle, **{variable: str(least - 1)})[0].startswith(f"{variable}: ")
+        assert problems(**{**others, variable: str(least - 1)})[0].startswith(f"{variable}: ")
 
 
 def test_every_number_is_bounded() -> None:
@@ -223,10 +245,13 @@ def test_claims_must_outlive_the_redelivery_window() -> None:
 
 def test_settling_must_end_before_a_manifest_may_expire() -> None:
     """Case 54: a rest as long as the manifest's life is refused; a moment less is fine."""
-    assert problems(SETTLE_SECONDS="60", MANIFEST_TTL_SECONDS="60") == (
+    assert problems(SETTLE_SECONDS="60", STALLED_AFTER_SECONDS="60", MANIFEST_TTL_SECONDS="60") == (
         "SETTLE_SECONDS: 60 is not shorter than MANIFEST_TTL_SECONDS=60",
+        "STALLED_AFTER_SECONDS: 60 is not shorter than MANIFEST_TTL_SECONDS=60, when the bundle is"
+        " given up",
     )
-    assert load({**LEAST, "SETTLE_SECONDS": "59", "MANIFEST_TTL_SECONDS": "60"})
+    longest = {"SETTLE_SECONDS": "59", "STALLED_AFTER_SECONDS": "59", "MANIFEST_TTL_SECONDS": "60"}
+    assert load({**LEAST, **longest})
 
 
 @pytest.mark.parametrize("variable", ["CLAIM_COLLECTION", "MANIFEST_COLLECTION", "JOB_COLLECTION"])
@@ -248,10 +273,10 @@ def test_the_source_bucket_is_a_name(text: str) -> None:
     assert problems(SOURCE_BUCKET=text)[0].startswith(f"SOURCE_BUCKET: '{text}' is no name")
 
 
-def test_the_three_collections_are_three() -> None:
-    """A5: claims, manifests and jobs cannot share a collection, by default name or by setting."""
+def test_the_four_collections_are_four() -> None:
+    """A5: no two kinds of document can share a collection, by default name or by setting."""
     assert problems(JOB_COLLECTION="claims") == (
-        "CLAIM_COLLECTION: the three collections must have three names",
+        "CLAIM_COLLECTION: the four collections must have four names",
     )
     assert problems(CLAIM_COLLECTION="x", MANIFEST_COLLECTION="x")
 
