@@ -169,6 +169,31 @@ def test_siblings_of_an_empty_folder_are_none(source_bench: SourceBench) -> None
     assert list(source_bench.source.siblings(source_bench.bucket, "in/", "")) == []
 
 
+def test_pages_go_through_all_folders_in_the_order_of_names(source_bench: SourceBench) -> None:
+    """H6: pages follow each other without a gap, by the bytes of names, at any depth."""
+    names = ("in/B.shp", "in/a b+c%20#.shp", "in/a/inner.shp", "in/a/é.shp", "in/é.shp")
+    put = {name: source_bench.put(name, b"").pin for name in reversed(names)}
+    source_bench.put("other/roads.shp", b"")
+    put["in/B.shp"] = source_bench.put("in/B.shp", b"again").pin
+    source, bucket = source_bench.source, source_bench.bucket
+    found: list[Pin] = []
+    while page := source.page(bucket, "in/", found[-1].name if found else "", 2):
+        assert len(page) <= 2
+        found += page
+    assert found == [put[name] for name in names]
+
+
+def test_a_page_begins_after_a_name_that_is_gone(source_bench: SourceBench) -> None:
+    """H6: a pass goes on after the last name, whether or not that object is still there."""
+    pins = [source_bench.put(f"in/{letter}.shp", b"").pin for letter in "abc"]
+    source, bucket = source_bench.source, source_bench.bucket
+    assert source.page(bucket, "in/", "in/a.shp", 5) == tuple(pins[1:])
+    source_bench.delete("in/a.shp")
+    assert source.page(bucket, "in/", "in/a.shp", 2) == tuple(pins[1:])
+    assert source.page(bucket, "in/", "in/a.shp", 1) == tuple(pins[1:2])
+    assert source.page(bucket, "in/", "in/c.shp", 5) == ()
+
+
 def test_a_lost_connection_is_busy(source_bench: SourceBench, tmp_path: Path) -> None:
     """D6: what passes by itself raises `StorageBusyError` in every operation."""
     facts = source_bench.put("in/roads.shp", b"payload")
@@ -183,6 +208,9 @@ def test_a_lost_connection_is_busy(source_bench: SourceBench, tmp_path: Path) ->
     source_bench.busy()
     with pytest.raises(StorageBusyError):
         list(source.siblings(bucket, "in/", ""))
+    source_bench.busy()
+    with pytest.raises(StorageBusyError):
+        source.page(bucket, "in/", "", 5)
     assert not (tmp_path / "layer.shp").exists()
 
 
@@ -200,4 +228,7 @@ def test_a_refusal_is_no_matter_of_waiting(source_bench: SourceBench, tmp_path: 
     source_bench.denied()
     with pytest.raises(PermissionDeniedError):
         list(source.siblings(bucket, "in/", ""))
+    source_bench.denied()
+    with pytest.raises(PermissionDeniedError):
+        source.page(bucket, "in/", "", 5)
     assert not (tmp_path / "layer.shp").exists()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gate import dead_letters, job
 from gate.dead_letters import LoggedDeadLetters
-from gate.errors import CorruptError, MalformedEventError
+from gate.errors import CorruptError, IncompleteError, MalformedEventError
 from gate.events import Malformed
 from gate.identity import Pin, Revision
 from gate.job import Job, Limits
+from gate.manifest import Manifest
 from gate.names import Bundle
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -73,6 +75,28 @@ def test_the_same_letter_twice_counts_once() -> None:
     ended = job.dead(later.job, CorruptError("x"), now=NOW)
     assert ended.id == stored.id
     assert dead_letters.of_job(ended).dedupe_id == f"{REVISION.id}-2"
+
+
+def test_a_letter_of_an_incomplete_bundle_names_what_there_is() -> None:
+    """H5: the letter of a bundle without a job says what is missing, what is there and the cure."""
+    known = Manifest(REVISION.bundle, components={"in/Roads.shp": 7, "in/roads.shp": 5})
+    error = IncompleteError(".dbf was never uploaded", where="gs://uploads/in/roads")
+    letter = dead_letters.of_manifest(known, error)
+    assert letter.code == letter.body["code"] == "incomplete"
+    assert letter.body == {
+        "kind": "bundle",
+        "code": "incomplete",
+        "message": f"gs://uploads/in/roads: .dbf was never uploaded; {IncompleteError.cure}",
+        "cause": "gs://uploads/in/roads: .dbf was never uploaded",
+        "cure": IncompleteError.cure,
+        "bundle": "gs://uploads/in/roads",
+        "bucket": "uploads",
+        "basename": "in/roads",
+        "pins": {".shp": {"name": "in/Roads.shp", "generation": "7"}},
+    }
+    newer = replace(known, components={"in/Roads.shp": 8})
+    assert dead_letters.of_manifest(known, error).dedupe_id == letter.dedupe_id
+    assert dead_letters.of_manifest(newer, error).dedupe_id != letter.dedupe_id
 
 
 def test_a_letter_of_an_event_holds_its_beginning() -> None:

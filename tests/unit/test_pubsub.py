@@ -1,4 +1,4 @@
-"""Dead letters on a topic: what Pub/Sub says, and what becomes of it."""
+"""Messages on a topic: what Pub/Sub says, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from google.auth import exceptions as auth
 
 from gate.dead_letters import DeadLetter
 from gate.errors import ConfigurationError, GateError, StoreBusyError
-from gate.pubsub import SEND_SECONDS, PubSubDeadLetters
+from gate.events import PUBSUB_TYPE, ObjectFinalized, parse
+from gate.names import Component
+from gate.names import parse as parse_name
+from gate.pubsub import SEND_SECONDS, PubSubDeadLetters, PubSubNotifications
 
 TOPIC = "projects/p/topics/letters"
 LETTER = DeadLetter("job-1", "corrupt", {"kind": "job", "name": "Zürich.shp"})
@@ -109,3 +112,43 @@ def test_without_credentials_there_is_no_publisher(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/key.json")
     with pytest.raises(ConfigurationError, match="Pub/Sub: "):
         PubSubDeadLetters(TOPIC)
+
+
+def found(*names: str) -> list[tuple[Component, int]]:
+    """Return components at a generation, as a pass over the bucket finds them."""
+    components = [parse_name("uploads", name) for name in names]
+    return [(component, 7) for component in components if isinstance(component, Component)]
+
+
+def test_an_object_that_was_found_is_published_as_its_bucket_would() -> None:
+    """H6: the message of a backfill is read as the notification of that object."""
+    publisher = Publisher()
+    fake: Any = publisher
+    PubSubNotifications(TOPIC, fake).publish(found("in/a b%20é.shp", "in/roads.dbf"))
+    read = [
+        parse(
+            {"type": PUBSUB_TYPE, "id": "e"},
+            {"message": {"attributes": attributes, "data": "", "messageId": "m"}},
+        )
+        for _, _, attributes in publisher.published
+    ]
+    assert read == [
+        ObjectFinalized("uploads", name, 7, "m") for name in ("in/a b%20é.shp", "in/roads.dbf")
+    ]
+    assert publisher.patience == SEND_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (api.NotFound("no topic"), ConfigurationError),
+        (api.ServiceUnavailable("later"), StoreBusyError),
+    ],
+)
+def test_a_notification_that_was_not_stored_is_told(
+    raised: Exception, error: type[GateError]
+) -> None:
+    """H6: a backfill does not go on past what its topic has not stored."""
+    fake: Any = Publisher(raised)
+    with pytest.raises(error):
+        PubSubNotifications(TOPIC, fake).publish(found("in/roads.dbf"))
