@@ -15,7 +15,7 @@ WITHOUT =
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks clean
+.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks bench-storm clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -30,6 +30,7 @@ help:
 	@echo 'make bench        measure the event path on the Firestore emulator'
 	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
+	@echo 'make bench-storm  send 10 000 events through the function, one in twenty failing'
 	@echo 'make clean        remove the virtual environments and caches'
 
 demo: .venv/.installed
@@ -80,6 +81,10 @@ bench-read: .venv/.installed
 
 bench-sinks: .venv/.installed
 	@$(BIN)/python -m benchmarks.sinks
+
+bench-storm: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system services
+	@$(BIN)/python -m benchmarks.storm
 
 clean:
 	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \
