@@ -133,7 +133,10 @@ class FirestoreStore:
         self._jitter = jitter
 
     def record(self, claim: Claim, required: tuple[str, ...] = ()) -> Recorded | Incomplete:
-        """See `Store.record`. One call if that shows the bundle incomplete, two otherwise."""
+        """See `Store.record`. One call if that shows the bundle incomplete, two otherwise.
+
+        Two more if the manifest has been collected since the claim was made.
+        """
         bundle = claim.component.bundle
         name, extension = claim.component.name, claim.component.extension
         claim_ref = self._claims.document(claim.id)
@@ -179,6 +182,11 @@ class FirestoreStore:
         if stored is None:
             raise StoreBusyError("the claim was refused and is not there", where=claim.id)
         document = manifest.to_dict() or {}
+        if document.get("components", {}).get(name, 0) < claim.generation:
+            # The claim has outlived its manifest.
+            self._commit(lambda batch: batch.set(manifest_ref, merge, merge=True))
+            manifest = self._read(manifest_ref)[manifest_ref.id]
+            document = manifest.to_dict() or {}
         return Recorded(
             first=created or stored.get("token") == claim.token,
             latest=document.get("latest_claim") == claim_ref.id,

@@ -80,15 +80,12 @@ class MemoryStore:
                     "status": "recorded",
                     "expires_at": now + self._retention.claims,
                 }
-                self._merge(bundle, (claim.pin,), {})
-                document = self.manifests[bundle_id(bundle)]
-                document["updated_at"] = now
-                document["latest_claim"] = claim.id
-                document["wake_at"] = now + self._retention.settle
-                document.pop("expires_at", None)
+                document = self._merge_claim(claim, now)
                 missing = tuple(each for each in required if not document["newest"].get(each))
                 if missing:
                     return Incomplete(missing, document["components"][claim.component.name])
+            elif self._forgotten(claim):
+                self._merge_claim(claim, now)
             stored = self.claims[claim.id]
             return Recorded(
                 first=first or stored.get("token") == claim.token,
@@ -290,3 +287,18 @@ class MemoryStore:
         claim["status"] = claim_status(job)
         claim["jobs"] = {**claim.get("jobs", {}), job.id: claim_status(job)}
         claim["expires_at"] = self._clock() + self._retention.claims
+
+    def _merge_claim(self, claim: Claim, now: datetime) -> dict[str, Any]:
+        bundle = claim.component.bundle
+        self._merge(bundle, (claim.pin,), {})
+        document = self.manifests[bundle_id(bundle)]
+        document["updated_at"] = now
+        document["latest_claim"] = claim.id
+        document["wake_at"] = now + self._retention.settle
+        document.pop("expires_at", None)
+        return document
+
+    def _forgotten(self, claim: Claim) -> bool:
+        """Tell whether a claim has outlived its manifest."""
+        known = self._read_manifest(claim.component.bundle)
+        return known.components.get(claim.component.name, 0) < claim.generation

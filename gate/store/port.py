@@ -170,7 +170,8 @@ class Store(Protocol):
         If that very transaction shows that one of the `required` extensions is
         missing, that is the answer. Otherwise the manifest is read, strongly
         consistent. A claim that exists is an ordinary outcome (`first` is
-        false) and leaves everything unchanged.
+        false) and leaves everything unchanged, unless it has outlived its
+        manifest: then the component is merged again.
         """
         ...
 

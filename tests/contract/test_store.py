@@ -231,15 +231,18 @@ def test_the_documents_say_what_was_claimed(bench: StoreBench) -> None:
     assert manifest["wake_at"] == bench.clock() + RETENTION.settle
 
 
-def test_a_claim_outlives_its_manifest(bench: StoreBench) -> None:
-    """Design 3: a duplicate whose manifest has expired finds an empty one, and no error."""
-    recorded = bench.record("in/roads.shp")
-    claimed = bench.claim_document(claim_of("in/roads.shp"))
-    bench.remove("manifests", claimed["bundle"])
+def test_a_claim_that_outlives_its_manifest_is_merged_again(bench: StoreBench) -> None:
+    """Design 3: no decision depends on a time-to-live, so a duplicate restores what expired."""
+    claim = claim_of("in/roads.shp")
+    bench.record("in/roads.shp")
+    bench.remove("manifests", bench.claim_document(claim)["bundle"])
+    bench.clock.forward(timedelta(days=2))
     again = bench.record("in/roads.shp")
     assert not again.first
-    assert again.manifest.components == {}
-    assert bench.store.manifest(recorded.manifest.bundle) is None
+    assert again.manifest.components == {"in/roads.shp": GENERATION}
+    manifest = bench.manifest_document(again.manifest.bundle)
+    assert manifest["wake_at"] == bench.clock() + RETENTION.settle
+    assert "expires_at" not in manifest
 
 
 def test_an_expired_claim_can_be_made_again(bench: StoreBench) -> None:
