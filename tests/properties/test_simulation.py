@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.run import run
 from tests.simulation.teeth import GUARDS
 
-SEEDS, GROUPS = 400, 8
+SEEDS, GROUPS = 200, 4
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
