@@ -7,14 +7,16 @@ nothing is sent. Every measurement is a process of its own, which writes a layer
 of a few rows first, so that everything is imported; ogr2ogr is a process by
 itself. The contestants take turns, and the median of several rounds is shown.
 The last table shows what a row costs in layers of growing length; `--long` adds
-ten million rows. `--quick` takes small layers: it shows that the benchmark
-runs, and its numbers mean little.
+ten million rows. CPU seconds, those of both threads, hold on a busy machine too,
+where time says little of work that is done side by side. `--quick` takes small
+layers: it shows that the benchmark runs, and its numbers mean little.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 import statistics
 import subprocess
 import sys
@@ -23,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import layers
 
@@ -43,12 +45,19 @@ class Contest:
     goal: float | None = None
 
 
+class Cost(NamedTuple):
+    """What one run takes, or the medians of several: by the clock, and of all threads together."""
+
+    seconds: float
+    cpu_seconds: float
+
+
 def main() -> int:
     """Run everything, or (with `--measure`) one contestant in this process."""
     options = _options()
     if options.measure:
         name, source, target = options.measure
-        print(_measured(CONTESTANTS[name], Path(source), Path(target)))
+        print(*_measured(CONTESTANTS[name], Path(source), Path(target)))
         return 0
     scale = 0.02 if options.quick else 1.0
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.folder) as folder:
@@ -90,31 +99,31 @@ class Bench:
         )
         medians = self._medians(list(names), source)
         print(f"\n## {recipe.name}: {rows:,} rows × {len(recipe.fields)} attributes\n")
-        print("| ours | seconds | theirs | seconds | ours / theirs | goal |")
-        print("| --- | --- | --- | --- | --- | --- |")
+        print("| ours | seconds | CPU | theirs | seconds | CPU | ours / theirs | CPU | goal |")
+        print("|" + " --- |" * 9)
         for contest in contests:
             ours, theirs = medians[contest.ours], medians[contest.theirs]
-            ratio = ours / theirs
+            ratio = ours.seconds / theirs.seconds
             met = "" if contest.goal is None else "✓" if ratio <= contest.goal else "✗"
             goal = "" if contest.goal is None else f"≤ {contest.goal} {met}"
             print(
-                f"| {contest.ours} | {ours:.2f} | {contest.theirs} | {theirs:.2f}"
-                f" | {ratio:.2f} | {goal} |"
+                f"| {contest.ours} | {ours.seconds:.2f} | {ours.cpu_seconds:.2f}"
+                f" | {contest.theirs} | {theirs.seconds:.2f} | {theirs.cpu_seconds:.2f}"
+                f" | {ratio:.2f} | {ours.cpu_seconds / theirs.cpu_seconds:.2f} | {goal} |"
             )
         print(flush=True)
 
     def lengths(self, lengths: Sequence[int]) -> None:
         """Print what a row of points costs as GeoParquet, in layers of these lengths."""
         print("\n## GeoParquet, cost against rows\n")
-        print("| rows | seconds | µs a row | the same, along a Hilbert curve |")
-        print("| --- | --- | --- | --- |")
+        print("| rows | seconds | µs a row | CPU | along a Hilbert curve, µs a row | CPU |")
+        print("|" + " --- |" * 6)
         names = ["gate: geoparquet", "gate: geoparquet, order=hilbert"]
         for rows in lengths:
             source = self._made(layers.POINTS, rows)
             plain, along = self._medians(names, source).values()
-            print(
-                f"| {rows:,} | {plain:.2f} | {plain / rows * 1e6:.2f} | {along / rows * 1e6:.2f} |"
-            )
+            each = [f"{cost / rows * 1e6:.2f}" for cost in (*plain, *along)]
+            print(f"| {rows:,} | {plain.seconds:.2f} | {' | '.join(each)} |")
         print(flush=True)
 
     def _made(self, recipe: layers.Recipe, rows: int) -> Path:
@@ -122,30 +131,35 @@ class Bench:
         layers.write(recipe, 200, self._folder / f"{recipe.name}{FEW}")
         return layers.write(recipe, rows, self._folder / recipe.name)
 
-    def _medians(self, names: Sequence[str], source: Path) -> dict[str, float]:
-        seconds: dict[str, list[float]] = {name: [] for name in names}
+    def _medians(self, names: Sequence[str], source: Path) -> dict[str, Cost]:
+        costs: dict[str, list[Cost]] = {name: [] for name in names}
         for _ in range(self._rounds):
             for name in names:
-                seconds[name].append(self._run(name, source))
-        return {name: statistics.median(each) for name, each in seconds.items()}
+                costs[name].append(self._run(name, source))
+        return {
+            name: Cost(*map(statistics.median, zip(*each, strict=True)))
+            for name, each in costs.items()
+        }
 
-    def _run(self, name: str, source: Path) -> float:
+    def _run(self, name: str, source: Path) -> Cost:
         with tempfile.TemporaryDirectory(dir=self._folder) as target:
             command = [sys.executable, "-m", "benchmarks.sinks", "--measure", name, source, target]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr}")
-        return float(done.stdout.split()[-1])
+        seconds, cpu_seconds = map(float, done.stdout.split()[-2:])
+        return Cost(seconds, cpu_seconds)
 
 
-def _measured(work: Work, source: Path, target: Path) -> float:
-    """Return the seconds that a contestant takes once it has done a few rows."""
+def _measured(work: Work, source: Path, target: Path) -> Cost:
+    """Return what a contestant takes once it has done a few rows."""
     for each in ("few", "all"):
         (target / each).mkdir()
     work(source.with_name(f"{source.name}{FEW}"), target / "few")
-    started = time.perf_counter()
+    started, before = time.perf_counter(), os.times()
     work(source, target / "all")
-    return time.perf_counter() - started
+    seconds, after = time.perf_counter() - started, os.times()
+    return Cost(seconds, sum(after[:4]) - sum(before[:4]))
 
 
 # --- contestants --------------------------------------------------------------

@@ -35,6 +35,8 @@ _WGS84 = (("EPSG", 4326), ("OGC", "CRS84"))
 _DECIMALS = 7
 # RFC 7493, 2.2: beyond it a reader may round, and those in JavaScript do.
 _LARGEST_EXACT = 2**53 - 1
+# The head of a point in little-endian WKB, and the bytes of a whole one.
+_POINT, _POINT_BYTES = b"\x01\x01\x00\x00\x00", 21
 _SPECIAL = r'["\\\x00-\x1f]'
 
 
@@ -126,6 +128,9 @@ class _Lines:
         return _quoted(pc.cast(values, pa.string()))
 
     def _geometries(self, column: pa.Array) -> pa.Array:
+        places = _plain_points(column)
+        if places is not None:
+            return _points(places)
         known = column.is_valid().to_numpy(False)
         with np.errstate(invalid="ignore"):
             shapes = shapely.from_wkb(column.to_numpy(zero_copy_only=False), on_invalid="ignore")
@@ -143,6 +148,26 @@ class _Lines:
         if count:
             self.losses[code, field] += count
         return bool(count)
+
+
+def _plain_points(column: pa.Array) -> NDArray[np.float64] | None:
+    """Return the places of a column of finite flat points, `None` if anything else is in it."""
+    _, offsets, content = column.buffers()
+    starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    if column.null_count or not (len(column) and (np.diff(starts) == _POINT_BYTES).all()):
+        return None
+    rows = np.frombuffer(content, np.uint8)[starts[0] : starts[-1]].reshape(-1, _POINT_BYTES)
+    head = len(_POINT)
+    if not (rows[:, :head] == np.frombuffer(_POINT, np.uint8)).all():
+        return None
+    places = np.ascontiguousarray(rows[:, head:]).view("<f8")
+    return places if np.isfinite(places).all() else None
+
+
+def _points(places: NDArray[np.float64]) -> pa.Array:
+    """Return points as JSON text; most layers are points, and no geometry need be made of them."""
+    x, y = (pc.cast(pa.array(np.round(axis, _DECIMALS)), pa.string()) for axis in places.T)
+    return pc.binary_join_element_wise('{"type":"Point","coordinates":[', x, ",", y, "]}", "")
 
 
 def _not_finite(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:

@@ -64,9 +64,9 @@ def test_each_row_is_a_feature_on_a_line_of_its_own(tmp_path: Path) -> None:
 
     assert text == (
         '{"type":"Feature","properties":{"name":"row 0","size":0},'
-        '"geometry":{"type":"Point","coordinates":[0.0,0.0]}}\n'
+        '"geometry":{"type":"Point","coordinates":[0,0]}}\n'
         '{"type":"Feature","properties":{"name":"row 1","size":1},'
-        '"geometry":{"type":"Point","coordinates":[1.0,-1.0]}}\n'
+        '"geometry":{"type":"Point","coordinates":[1,-1]}}\n'
     )
     assert outcome == Written(2)
 
@@ -212,6 +212,35 @@ def test_coordinates_have_seven_decimals(tmp_path: Path) -> None:
 
     assert flat["coordinates"] == [1.1234568, -2]
     assert high["coordinates"] == [1, 2, 3.5]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        *wkb("POINT EMPTY", "POINT Z (1 2 3)", "LINESTRING (0 0, 1 1)", "MULTIPOINT ((1 2))"),
+        b"\x00" + struct.pack(">Idd", 1, 5, 6),
+        b"\x01" + struct.pack("<Idd", 1, math.inf, 6),
+    ],
+    ids=["null", "empty", "Z", "line", "multipoint", "big-endian", "infinite"],
+)
+def test_points_are_the_same_whatever_stands_beside_them(odd: bytes | None, tmp_path: Path) -> None:
+    """Plain points take a shorter way where a batch holds nothing else, to the same result."""
+    plain = wkb("POINT (1.123456789 -7)", "POINT (-180 1e-9)", "POINT (0.1 90)")
+    alone, _ = of_wkb(plain, tmp_path)
+    mixed, _ = of_wkb([odd, *plain], tmp_path)
+    expected = [[1.1234568, -7], [-180, 0], [0.1, 90]]
+
+    assert alone == mixed[1:] == [{"type": "Point", "coordinates": each} for each in expected]
+
+
+def test_points_of_a_slice_are_its_own(tmp_path: Path) -> None:
+    """A batch that is part of a larger one holds its own rows only."""
+    whole = batch(wkb(*(f"POINT ({n} 0)" for n in range(9))))
+    text, _ = written(Layer([whole.slice(3, 2)]), tmp_path)
+
+    found = [json.loads(line) for line in text.splitlines()]
+    assert [each["geometry"]["coordinates"] for each in found] == [[3, 0], [4, 0]]
 
 
 def test_an_error_of_the_table_passes_through(tmp_path: Path) -> None:
