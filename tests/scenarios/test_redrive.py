@@ -314,3 +314,14 @@ def test_a_redrive_that_dies_can_be_asked_for_again(world: World, moment: str) -
         ask(world)
     assert ask(world).verdict.granted
     assert world.states == [State.FAILED]
+
+
+def test_the_sweep_runs_what_was_redriven_once(world: World) -> None:
+    """G7, H1: a redriven job is the sweep's to run, once, however many sweeps follow."""
+    dead(world)
+    assert ask(world).verdict is Verdict.REDRIVEN
+    opened = len(world.reader.opened)
+    assert [world.swept(), world.swept()] == [Answer.ACK, Answer.ACK]
+    assert world.states == [State.DONE]
+    assert len(world.reader.opened) == opened + 1
+    assert world.rows("in/roads") == expected("first")
