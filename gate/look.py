@@ -143,8 +143,8 @@ class Look:
             case GiveUp(missing):
                 self._give_up(stored.manifest, missing)
                 written = self.store.rest(stored, wake_at=None, finished=True)
-            case Rest(finished):
-                written = self.store.rest(stored, wake_at=None, finished=finished)
+            case _:
+                written = self.store.rest(stored, wake_at=None, finished=following.finished)
         return following if written else None
 
     def _give_up(self, known: Manifest, missing: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ afterwards. A document without the field is in no such query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -85,20 +86,25 @@ class FirestoreAgenda(FirestoreStore):
         finished: bool = False,
         dispatched: Revision | None = None,
     ) -> bool:
-        """See `Agenda.rest`."""
+        """See `Agenda.rest`. One call; one more if the answer needs a second look."""
         expires_at = self._clock() + self._retention.manifests
         fields: dict[str, Any] = {
             WAKE_AT: wake_at or firestore.DELETE_FIELD,
             "expires_at": expires_at if finished else firestore.DELETE_FIELD,
         }
+        after = replace(held.manifest, wake_at=wake_at)
         if stalled:
+            after = replace(after, stalled_at=held.now)
             fields["stalled_at"] = held.now
         if dispatched:
-            merged = held.manifest.with_dispatched(dispatched.generations)
-            fields["dispatched"] = dict(merged.dispatched)
-            fields["dispatched_order"] = merged.dispatched_order
+            after = after.with_dispatched(dispatched.generations)
+            fields["dispatched"] = dict(after.dispatched)
+            fields["dispatched_order"] = after.dispatched_order
         reference = self._manifests.document(bundle_id(held.manifest.bundle))
-        return self._update(reference, fields, held.version)
+        if self._update(reference, fields, held.version):
+            return True
+        stored = self.manifest(held.manifest.bundle)
+        return stored is not None and stored.manifest == after
 
     def cursor(self, name: str) -> StoredCursor:
         """See `Agenda.cursor`. One call."""

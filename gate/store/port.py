@@ -257,7 +257,8 @@ class Agenda(Store, Protocol):
         `None` takes the time away; `finished` says that nothing of the bundle is
         pending, and the manifest may expire, counted from now. `stalled` notes
         that a person was told of what is missing, `dispatched` a revision that
-        turned out to be so. Return false if the manifest has changed.
+        turned out to be so. Return false if the manifest has changed to anything
+        else than this.
         """
         ...
 

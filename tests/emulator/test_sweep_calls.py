@@ -170,3 +170,15 @@ def test_every_exemption_is_of_a_field_that_is_written(bench: FirestoreBench) ->
     later = {"published"}
     for kind, fields in UNINDEXED.items():
         assert set(fields) - later <= (documents[kind] or {}).keys(), kind
+
+
+def test_a_rest_whose_answer_was_lost_is_ones_own(bench: FirestoreBench, wire: Wire) -> None:
+    """E13, H5: the second answer to a write that landed does not hide that it did."""
+    held = bench.store.manifest(bench.record("in/roads.shp").manifest.bundle)
+    assert held
+    wire.clear()
+    wire.fail(WRITE, api.ServiceUnavailable("away"), after=True)
+    assert bench.store.rest(held, wake_at=PAST, stalled=True)
+    assert wire.calls == [WRITE, WRITE, READ]
+    other = replace(held, now=held.now.replace(year=2020))
+    assert not bench.store.rest(other, wake_at=PAST, stalled=True)

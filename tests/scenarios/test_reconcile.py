@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate import reconcile
-from gate.errors import PermissionDeniedError, StorageBusyError
+from gate.errors import PermissionDeniedError, StorageBusyError, StoreBusyError
 from gate.identity import bundle_id
 from gate.intake import Outcome
 from gate.job import State
@@ -159,6 +159,14 @@ def test_a_bucket_that_cannot_be_listed_is_told(
     world.faults.before("source.page", raising(fault))
     counts = world.sweep()
     assert (counts.failed, counts.manifests) == (1, 1)
+
+
+def test_a_store_that_does_not_answer_stops_a_pass_where_it_is(world: World) -> None:
+    """F13, H6: what could not be compared is compared by the next sweep."""
+    world.upload_bundle("in/roads")
+    world.faults.before("store.manifests_of", raising(StoreBusyError("unavailable")))
+    assert world.swept() is Answer.QUIET_NACK
+    assert world.sweep().recorded == 3
 
 
 def test_a_manifest_that_is_none_stops_no_pass(

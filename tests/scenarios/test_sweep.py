@@ -267,6 +267,17 @@ def test_an_object_that_was_overwritten_unheard_is_taken_at_its_newest(world: Wo
     assert world.states == [State.DONE]
 
 
+def test_a_listing_takes_nothing_from_bundles_beside(world: World) -> None:
+    """H5, B7: objects that begin alike and are of other bundles, or of none, are left alone."""
+    world.redeliver(*world.upload_bundle("in/roads", parts=PARTS[:-1]))
+    for name in ("in/roads.v2.dbf", "in/roads.zip.dbf", "in/roads.txt", "in/roads.dbf/x.dbf"):
+        world.upload(name)
+    world.clock.advance(30)
+    counts = world.sweep()
+    assert (counts.manifests, counts.recorded) == (1, 0)
+    assert len(world.store.manifests) == 1
+
+
 def test_an_overwritten_pin_whose_event_is_lost_is_taken_after_it_rested(world: World) -> None:
     """D1: the generation that replaced a pinned one was recorded; the sweep dispatches it."""
     *early, last = world.upload_bundle("in/roads")
@@ -400,6 +411,17 @@ def test_a_stalled_bundle_is_told_of_once_and_says_what_is_missing(
     assert (line["severity"], line["alert"]) == ("ERROR", "bundle_stalled")
     assert (line["bundle"], line["missing"]) == ("gs://uploads/in/roads", [".dbf"])
     assert world.sent.sent == []
+
+
+def test_a_file_that_comes_in_time_keeps_the_alert_away(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """H5: an event between the look and the mark that it stalled is not answered by an alarm."""
+    world.redeliver(*world.upload_bundle("in/roads", parts=PARTS[:1]))
+    world.clock.advance(HOUR)
+    world.faults.before("store.rest", lambda: world.deliver(world.upload("in/roads.shx")))
+    assert world.sweep().stalled == 0
+    assert lines(capsys, "bundle stalled") == []
 
 
 def test_looks_at_a_waiting_bundle_become_rarer(world: World) -> None:
