@@ -190,6 +190,17 @@ def test_a_worker_that_died_before_its_letter_has_it_sent(world: World) -> None:
     assert [letter.code for letter in world.sent.sent] == ["bundle"]
 
 
+def test_of_two_sweeps_at_once_one_sends_a_letter(world: World) -> None:
+    """G5, I3: a sweep that finds the letter sent meanwhile does not send it again."""
+    world.reader.fault = BundleError("broken")
+    world.faults.before("letters.send", raising(Crash()))
+    world.redeliver(*(early := world.upload_bundle("in/roads"))[:-1])
+    world.deliver(early[-1])
+    world.faults.before("store.job", world.sweep)
+    assert world.sweep().letters == 0
+    assert len(world.sent.sent) == 1
+
+
 def test_unsent_letters_keep_no_job_waiting() -> None:
     """G5, H11: while the topic is missing, letters make room for what can be done."""
     world = World(SWEEP_JOBS="1")
@@ -461,6 +472,15 @@ def test_a_letter_of_an_incomplete_bundle_is_sent_until_it_is(world: World) -> N
     world.sweep()
     assert [letter.code for letter in world.sent.sent] == ["incomplete"]
     assert "expires_at" in document(world)
+
+
+def test_of_two_sweeps_at_once_one_gives_a_bundle_up(world: World) -> None:
+    """H5, I3: a look that finds the bundle given up meanwhile sends no second letter."""
+    world.redeliver(*world.upload_bundle("in/roads", parts=PARTS[:-1]))
+    world.clock.advance(DAY)
+    world.faults.before("store.woken", world.sweep)
+    assert world.sweep().incomplete == 0
+    assert len(world.sent.sent) == 1
 
 
 def test_an_upload_after_the_alert_starts_the_time_anew(world: World) -> None:
