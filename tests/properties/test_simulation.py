@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from tests.simulation.run import run
@@ -12,10 +14,22 @@ from tests.simulation.teeth import GUARDS
 
 SEEDS, GROUPS = 200, 4
 
+# For each guard a seed that found, when it was written down, that the guard was missing.
+KNOWN = {
+    "max-register": 0,
+    "sink-revision": 20,
+    "wake-at": 195,
+    "listing": 73,
+    "reconciling": 4,
+    "job-condition": 1,
+}
+# Should those have become other stories: more than were ever needed to find it.
+ENOUGH_SEEDS = 2000
+
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_every_promise_is_kept_whatever_happens(group: int) -> None:
-    """A1-A7, C1-C9, E1-E18, F1-F7, H7: no seed breaks a promise of the protocol."""
+    """A1-A8, C1-C9, D1, E1-E18, F1-F7, F13, G1-G11, H1-H12, I1: no seed breaks a promise."""
     broken = {}
     for seed in range(group, SEEDS, GROUPS):
         played = run(seed)
@@ -30,17 +44,26 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 def test_runs_meet_what_they_are_made_for() -> None:
-    """Among the first seeds there are kills, refusals, stalls, cut networks and take-overs."""
+    """Among the first seeds all kinds of faults, expiries, redrives and sweeps are met."""
     told = "\n".join(line for seed in range(40) for line in run(seed).account)
-    for event in ("KILLED before", "KILLED after", "refused after", "stalls 700 s", "cut off"):
-        assert event in told
-
-
-# Measured: how many seeds it took to find that a guard was missing, times four.
-ENOUGH_SEEDS = {"max-register": 20, "sink-revision": 500, "job-condition": 100}
+    for event in (
+        "KILLED before",
+        "KILLED after",
+        "refused after",
+        "stalls 700 s",
+        "cut off",
+        "its event is lost",
+        "expires manifests",
+        "expires claims",
+        "redriven",
+        "'recorded'",
+        "'jobs'",
+        "'letters'",
+    ):
+        assert event in told, event
 
 
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_missing_guard_is_found(guard: str) -> None:
     """The simulation has teeth: without any one of the guards some seed breaks a promise."""
-    assert any(run(seed, guard).faults for seed in range(ENOUGH_SEEDS[guard]))
+    assert any(run(seed, guard).faults for seed in chain([KNOWN[guard]], range(ENOUGH_SEEDS)))

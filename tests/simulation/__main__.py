@@ -36,7 +36,8 @@ def played(first: int, seeds: int, guard: str) -> Iterator[Run]:
 def _short(guard: str, seed: int) -> Run:
     """Play a seed; leave the account of a good run behind, for nobody reads it."""
     one = run(seed, guard)
-    return one if one.faults else Run(seed, (), (), one.steps)
+    account = one.account if one.faults else ()
+    return Run(seed, one.faults, account, steps=one.steps)
 
 
 def shown(one: Run, lines: int | None, guard: str) -> None:

@@ -9,7 +9,7 @@ a commit has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
 from typing import Any
@@ -53,6 +53,10 @@ class Snapshot:
     def exists(self) -> bool:
         """Tell whether there is a document."""
         return self.document is not None
+
+    def get(self, field_path: str) -> Any:
+        """Return one field of a document that exists."""
+        return _copied((self.document or {}).get(field_path))
 
     def to_dict(self) -> Document | None:
         """Return a copy of the document."""
@@ -161,6 +165,43 @@ class Collection:
     def document(self, key: str) -> Reference:
         """Return the place of a document."""
         return Reference(self.name, key)
+
+    def order_by(self, field_path: str) -> Query:
+        """Return the documents that have a field, in its order."""
+        return Query(self.database, self.name, field_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The first documents of a collection in the order of one field."""
+
+    database: Database
+    collection: str
+    field_path: str
+    most: int = 0
+
+    def limit(self, most: int) -> Query:
+        """Return the same query for no more than so many documents."""
+        return replace(self, most=most)
+
+    def select(self, field_paths: list[str]) -> Query:
+        """Return the same query: that other fields are left out shows nowhere."""
+        return self
+
+    def get(self, **_: object) -> list[Snapshot]:
+        """Read the documents."""
+        answer: list[Snapshot] = self.database.around(
+            f"firestore.query {self.collection}", self._found
+        )
+        return answer
+
+    def _found(self) -> list[Snapshot]:
+        found = [
+            (document[self.field_path], reference.id, reference)
+            for reference, (document, _) in self.database.stored.items()
+            if reference.collection == self.collection and self.field_path in document
+        ]
+        return [self.database.snapshot(one) for *_, one in sorted(found)[: self.most]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,22 +14,27 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from gate import settings
+from gate import ledger, settings
 from gate.errors import TransientError
 from gate.events import ObjectFinalized
 from gate.identity import Revision
 from gate.ingest import Ingest
 from gate.intake import Intake
+from gate.look import Look
+from gate.reconcile import Reconcile
+from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
-from gate.store.firestore import Collections, FirestoreStore
+from gate.store.firestore import Collections
+from gate.store.firestore_agenda import FirestoreAgenda
+from gate.sweep import Sweep
 from tests.simulation.database import Database
 from tests.simulation.schedule import Schedule
 from tests.simulation.weather import Weather
-from tests.world import Answer, Letters, Reader
+from tests.world import BUCKET, Answer, Letters, Reader
 
-COLLECTIONS = Collections("claims", "manifests", "jobs")
+COLLECTIONS = Collections("claims", "manifests", "jobs", "sweep")
 OpenDatabase = Callable[[Callable[[], datetime]], Database]
 SKEWS_SECONDS = (0.0, 0.0, -600.0, 600.0)
 
@@ -73,14 +78,19 @@ class Instance:
 
     intake: Intake
     ingest: Ingest
+    sweep: Sweep
+    redrive: Redrive
 
-    def deliver(self, event: ObjectFinalized) -> Answer:
+    def deliver(self, event: ObjectFinalized, now: datetime) -> Answer:
         """Deliver an event as `main.ingest` does, and tell how it was answered."""
+        receipt = None
         try:
             receipt = self.intake(event)
             ending = self.ingest(receipt.work) if receipt.work else None
-        except TransientError:
-            return Answer.QUIET_NACK
+        except Exception as error:  # noqa: BLE001  whatever it is, the event comes back
+            ledger.failed(event, receipt, error, now=now)
+            return Answer.QUIET_NACK if isinstance(error, TransientError) else Answer.NACK
+        ledger.answered(event, receipt, ending, now=now)
         again = receipt.redeliver or (ending is not None and ending.redeliver)
         return Answer.QUIET_NACK if again else Answer.ACK
 
@@ -122,7 +132,7 @@ class Deployment:
 
     def _instance(self, skew_seconds: float) -> Instance:
         skew = timedelta(seconds=skew_seconds)
-        store = FirestoreStore(
+        store = FirestoreAgenda(
             self.database,
             COLLECTIONS,
             self.settings.retention,
@@ -153,4 +163,16 @@ class Deployment:
             new_token=self._token,
             monotonic=lambda: self.schedule.seconds,
         )
-        return Instance(intake, ingest)
+        reconcile = Reconcile(store, source, intake, BUCKET, "", self.settings.retention.manifests)
+        sweep = Sweep(
+            store=store,
+            look=Look(store, source, intake, ingest, letters, self.settings),
+            run=ingest,
+            reconcile=reconcile if self.settings.source_bucket else None,
+            settings=self.settings,
+            new_token=self._token,
+            monotonic=lambda: self.schedule.seconds,
+        )
+        nobody_asks: Any = None
+        redrive = Redrive(store, nobody_asks, source, self.settings, self._token)
+        return Instance(intake, ingest, sweep, redrive)

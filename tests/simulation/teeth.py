@@ -12,8 +12,13 @@ from typing import Any
 
 from google.cloud import firestore
 
+from gate.identity import Pin
+from gate.look import Look
+from gate.manifest import Manifest
+from gate.names import Component, extension_of
 from gate.sinks.memory import Dataset, MemorySink
-from tests.simulation.database import Document, Write
+from gate.sweep import Sweep
+from tests.simulation.database import Batch, Document, Reference, Write
 
 Replaced = tuple[Any, str, Any]
 
@@ -33,6 +38,35 @@ def _any_revision() -> Replaced:
     return MemorySink, "_swap", swapped
 
 
+def _cleared_wake() -> Replaced:
+    """Let a dispatch take the manifest off the list of what the sweep looks at."""
+
+    def cleared(batch: Batch, reference: Reference, fields: Document, *, merge: bool) -> None:
+        if "dispatched" in fields:
+            fields = {**fields, "wake_at": firestore.DELETE_FIELD}
+        standing(batch, reference, fields, merge=merge)
+
+    standing = Batch.set
+    return Batch, "set", cleared
+
+
+def _no_listing() -> Replaced:
+    """Let the sweep believe that the bucket holds what the manifest knows, and nothing else."""
+
+    def known(_look: Look, of: Manifest) -> list[tuple[Component, Pin]]:
+        return [
+            (Component(of.bundle, name, extension_of(name)), Pin(name, generation))
+            for name, generation in of.components.items()
+        ]
+
+    return Look, "_live", known
+
+
+def _no_reconciling() -> Replaced:
+    """Let the sweep never go through the bucket."""
+    return Sweep, "_pages", lambda *_: None
+
+
 def _unconditional_update() -> Replaced:
     """Let a worker write its job whoever has it now."""
     check = Write.check
@@ -47,6 +81,9 @@ def _unconditional_update() -> Replaced:
 GUARDS: dict[str, Callable[[], Replaced]] = {
     "max-register": _any_generation,
     "sink-revision": _any_revision,
+    "wake-at": _cleared_wake,
+    "listing": _no_listing,
+    "reconciling": _no_reconciling,
     "job-condition": _unconditional_update,
 }
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from gate.identity import Pin, Revision
 from gate.job import ENDED, FINISHED, State
-from gate.manifest import Dispatched, Manifest, decide
+from gate.manifest import Dispatched, Manifest, Waiting, decide
 from gate.names import Bundle
 from gate.store.documents import bundle_from, manifest_from
 from tests.simulation.database import Document
@@ -40,6 +40,8 @@ class Watch:
             self._components.pop(key, None)
         else:
             found = {"claims": self._claim, "manifests": self._manifest, "jobs": self._job}
+            if collection not in found:
+                return
             self.wrong.extend(found[collection](key, document))
 
     def _claim(self, key: str, claim: Document) -> Iterator[str]:
@@ -66,18 +68,28 @@ class Watch:
         settings = self.deployment.settings
         decision = decide(
             manifest_from(bundle_from(document), document),
-            self.deployment.schedule.now,
+            now := self.deployment.schedule.now,
             required=settings.required,
             settle=settings.retention.settle,
         )
+        if isinstance(decision, Waiting):
+            patience = settings.sweep.patience.give_up
+            return now - document["updated_at"] >= patience or not self._live(document)
         if not isinstance(decision, Dispatched):
             return False
         job = self.deployment.database.all_of("jobs").get(decision.revision.id)
         return job is None or State(job["state"]) in FINISHED
 
+    def _live(self, document: Document) -> bool:
+        names = (name for _, name in self.deployment.source._live)
+        return any(bundle_of(name).basename == document["basename"] for name in names)
 
-def faults_of(story: Story) -> Iterator[str]:
-    """Yield what is wrong once all is quiet."""
+
+def faults_of(story: Story, heard_only: bool) -> Iterator[str]:
+    """Yield what is wrong once all is quiet.
+
+    With `heard_only`, nothing is expected of a bundle whose last event was lost.
+    """
     deployment = story.deployment
     yield from _effects(deployment)
     for key, job in deployment.database.all_of("jobs").items():
@@ -87,7 +99,16 @@ def faults_of(story: Story) -> Iterator[str]:
             yield f"job {key} is {job['state']} and nobody was told"
     yield from _acknowledged(story)
     for base in story.bases:
-        yield from _convergence(story, bundle_of(f"{base}.shp"))
+        newest = max(
+            (
+                message
+                for message in story.messages
+                if bundle_of(message.event.name) == bundle_of(f"{base}.shp")
+            ),
+            key=lambda message: message.event.generation,
+        )
+        if not (heard_only and newest.lost):
+            yield from _convergence(story, bundle_of(f"{base}.shp"))
 
 
 def _effects(deployment: Deployment) -> Iterator[str]:
@@ -107,6 +128,8 @@ def _acknowledged(story: Story) -> Iterator[str]:
     known = {document["bucket"] + "/" + document["basename"]: document for document in manifests}
     for message in story.messages:
         event = message.event
+        if not message.acknowledged or message.collected:
+            continue
         bundle = bundle_of(event.name)
         document = known.get(f"{bundle.bucket}/{bundle.basename}")
         if document and document["components"].get(event.name, 0) < event.generation:
