@@ -92,10 +92,10 @@ class Reconcile:
             for stored in page.expiring:
                 self.store.rest(stored, wake_at=None, finished=True)
             cursor = Cursor(cursor.begun_at, page.last, finished=not page.last)
-            alone = self.store.move_cursor(held, cursor)
+            self.store.move_cursor(held, cursor)
             yield page
             held = self.store.cursor(held.name)
-            if not alone or held.cursor != cursor:
+            if held.cursor != cursor:
                 return
 
     def note(self, found: tuple[Found, ...]) -> None:
