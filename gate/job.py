@@ -306,7 +306,7 @@ def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
 
 def notified(job: Job) -> Job:
     """Return the ended job with its dead letter marked as sent."""
-    return replace(job, notified=True, next_attempt_at=None)
+    return replace(job, notified=True)
 
 
 def letter_postponed(job: Job, *, now: datetime, limits: Limits) -> Job:

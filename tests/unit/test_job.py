@@ -303,3 +303,33 @@ def test_a_job_that_is_held_again_writes_no_second_letter() -> None:
 def test_a_job_that_ends_well_owes_no_letter(end: State) -> None:
     """G5: a held job that goes on and ends well has no dead letter to send."""
     assert MOVERS[end](a_job(notified=False)).notified
+
+
+@pytest.mark.parametrize(
+    ("standing", "due_at"),
+    [
+        (a_job(), NOW + 5 * SECOND),
+        (a_job(State.FAILED, next_attempt_at=NOW + SECOND), NOW + SECOND),
+        (a_job(State.DEAD, ended_at=NOW, notified=False), NOW),
+        (
+            a_job(State.HELD, ended_at=NOW, notified=False, next_attempt_at=NOW + SECOND),
+            NOW + SECOND,
+        ),
+        (a_job(State.DEAD, ended_at=NOW), None),
+        (a_job(State.DONE, ended_at=NOW), None),
+    ],
+    ids=["running", "failed", "letter", "letter put off", "told", "done"],
+)
+def test_a_job_is_due_while_somebody_has_to_act(standing: Job, due_at: datetime | None) -> None:
+    """H1, G5: due are an expired lease, a pause that is over, and a letter that was not sent."""
+    assert standing.due_at == due_at
+
+
+def test_a_revived_job_waits_for_nothing_that_its_letter_waited_for() -> None:
+    """G5: a letter that was put off keeps nobody from taking the job over later."""
+    held = a_job(State.HELD, ended_at=NOW, notified=False)
+    late = job.letter_postponed(held, now=NOW, limits=LIMITS)
+    assert late.due_at == NOW + LIMITS.retry_most
+    assert job.notified(late).due_at is None
+    revived = job.revive(job.notified(late), token="t", now=NOW, limits=LIMITS).job
+    assert isinstance(claimed(revived, NOW + LIMITS.lease), Claimed)
