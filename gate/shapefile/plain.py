@@ -37,6 +37,8 @@ from gate.shapefile.rings import Rings
 _HEAD = np.dtype([("order", "u1"), ("code", "<u4")])
 _COUNTED = np.dtype([("order", "u1"), ("code", "<u4"), ("count", "<u4")])
 _COUNT = np.dtype("<u4")
+# Less than the page of any system.
+_PAGE_BYTES = 1024
 _CODES = {
     "Point": 1,
     "LineString": 2,
@@ -191,6 +193,8 @@ class _Frame:
             before[begins] += _COUNTED.itemsize
         ends = np.cumsum(before + self.count_bytes + sizes)
         content = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        # Fetches its pages in one step that lets other threads work; later ones do not.
+        content[::_PAGE_BYTES] = 0
         places = ends - sizes
         starts = np.append(0, ends[np.append(begins[1:], len(ends)) - 1]) if len(ends) else begins
         if multi:
