@@ -95,6 +95,12 @@ class StorageBusyError(TransientError):
     code = "storage_busy"
 
 
+class DatabaseBusyError(StorageBusyError):
+    """The database of the sink was lost, or refused for a lock, a full disk or a restart."""
+
+    code = "database_busy"
+
+
 class ChecksumError(TransientError):
     """The bytes that arrived are not the bytes that are stored (crc32c)."""
 
@@ -260,6 +266,16 @@ class DatasetTakenError(BundleError):
 
     code = "dataset_taken"
     cure = "rename one of the two bundles and upload it again"
+
+
+class SchemaMismatchError(BundleError):
+    """The fields are not those of the table that the rows belong in."""
+
+    code = "schema_mismatch"
+    cure = (
+        "upload the bundle with the fields of the table, or alter the table or drop the views that"
+        " keep it, then upload the bundle again"
+    )
 
 
 class AttemptsExhaustedError(BundleError):

@@ -13,8 +13,10 @@ from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.next_look import Patience
 from gate.policies import MissingCrs, Policies, Reader, RowPolicy, Validity
+from gate.sinks import postgis_address
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
+from gate.sinks.postgis_address import DatabaseAddress
 from gate.store.port import Retention
 
 T = TypeVar("T")
@@ -61,8 +63,9 @@ VARIABLES = (
     Variable(
         "SINK",
         "",
-        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`; see"
-        " [sinks.md](sinks.md). Required.",
+        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`, see"
+        " [sinks.md](sinks.md), or `postgresql://user@host/database?schema=gis`, see"
+        " [postgis.md](postgis.md). Required.",
     ),
     Variable(
         "SOURCE_BUCKET",
@@ -217,7 +220,7 @@ class Sweeping:
 class Settings:
     """Everything the deployment decides. Extensions are folded; durations are checked."""
 
-    sink: SinkAddress
+    sink: SinkAddress | DatabaseAddress
     source_bucket: str
     source_prefix: str
     required: tuple[str, ...]
@@ -237,7 +240,9 @@ class Settings:
 
     def output_prefix(self, bucket: str) -> str | None:
         """Return the prefix under which the sink writes inside `bucket`, `None` if it does not."""
-        return self.sink.output_prefix if bucket == self.sink.bucket else None
+        if not isinstance(self.sink, SinkAddress) or bucket != self.sink.bucket:
+            return None
+        return self.sink.output_prefix
 
     def swallows(self, bucket: str) -> bool:
         """Tell whether all that could trigger us in `bucket` counts as output of the sink."""
@@ -321,10 +326,10 @@ class _Loader:
             )
         sweeping = self._sweeping(timedelta(seconds=settle), timedelta(seconds=manifest_ttl))
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
-        rows = self._policies(sink.required_crs if sink else "")
+        rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._text("SOURCE_PREFIX")
-        if sink and source_bucket == sink.bucket:
+        if isinstance(sink, SinkAddress) and source_bucket == sink.bucket:
             self._apart(sink, source_prefix)
         if self._problems or sink is None:
             raise SettingsError(tuple(self._problems))
@@ -417,12 +422,15 @@ class _Loader:
     def _row_policy(self, variable: str) -> RowPolicy:
         return self._checked(variable, policies.row_policy, RowPolicy.KEEP)
 
-    def _sink(self) -> SinkAddress | None:
-        if not self._text("SINK"):
+    def _sink(self) -> SinkAddress | DatabaseAddress | None:
+        uri = self._text("SINK")
+        if not uri:
             self._problem("SINK", "is not set; set it to gs://BUCKET/PREFIX")
             return None
         try:
-            return parse_sink(self._text("SINK"))
+            if uri.startswith(postgis_address.SCHEMES):
+                return postgis_address.parse(uri)
+            return parse_sink(uri)
         except GateError as error:
             self._problem("SINK", str(error))
             return None

@@ -17,6 +17,7 @@ from gate.job import Job
 from gate.manifest import Manifest
 from gate.names import Bundle
 from gate.settings import Settings
+from gate.sinks.address import SinkAddress
 from gate.sinks.layout import POINTER, folder
 from gate.store.firestore import Collections, FirestoreStore
 from gate.store.firestore import connect as connect_firestore
@@ -26,6 +27,8 @@ class View:
     """The source bucket, the state store and the sink, as `settings` place them."""
 
     def __init__(self, settings: Settings) -> None:
+        if not isinstance(settings.sink, SinkAddress):
+            raise ConfigurationError(f"{settings.sink} is no bucket", where="SINK")
         self._sink = settings.sink
         self._storage = connect_storage()
         self._store = FirestoreStore(

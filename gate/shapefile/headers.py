@@ -19,6 +19,7 @@ from gate.shapefile.records import (
     MULTIPOINTS,
     POINTS,
     POLYGONS,
+    WITH_Z,
     Records,
     geometry_header,
 )
@@ -33,6 +34,19 @@ NAMES = {0: "Null", MULTIPATCH: "MultiPatch"} | {
     )
     for kind, suffix in zip(kinds, ("", "Z", "M"), strict=True)
 }
+
+_COLUMN_TYPES = (
+    (POINTS, "Point"),
+    (LINES, "MultiLineString"),
+    ((*POLYGONS, MULTIPATCH), "MultiPolygon"),
+    (MULTIPOINTS, "MultiPoint"),
+)
+
+
+def column_type(kind: int) -> str:
+    """Return the one geometry type that holds all shapes of a kind; empty for null shapes."""
+    simple = next((name for kinds, name in _COLUMN_TYPES if kind in kinds), "")
+    return f"{simple} Z" if kind in WITH_Z else simple
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from gate.shapefile.features import NEUTRAL_ENCODING, Features
 from gate.shapefile.files import map_files
 from gate.shapefile.findings import Findings
 from gate.shapefile.geometry import Geometries
-from gate.shapefile.headers import Structure
+from gate.shapefile.headers import Structure, column_type
 from gate.shapefile.projection import Transformation
 from gate.shapefile.records import MULTIPATCH, POLYGONS
 from gate.shapefile.reference import FionaValues
@@ -49,6 +49,7 @@ from gate.shapefile.report import (
 )
 from gate.shapefile.rows import Rows, Stages
 from gate.shapefile.validity import Validation
+from gate.sinks.port import GEOMETRY_TYPE
 
 GEOMETRY = "geometry"
 REJECTS = "rejects.ndjson"
@@ -118,7 +119,8 @@ class Layer:
         )
         fields = reference.fields if reference else [column.field for column in planned]
         self._field_facts = reference.facts if reference else tuple(map(_facts, planned))
-        self._schema = pa.schema([*fields, pa.field(GEOMETRY, pa.binary())])
+        stated = {GEOMETRY_TYPE: column_type(structure.records.kind)}
+        self._schema = pa.schema([*fields, pa.field(GEOMETRY, pa.binary(), metadata=stated)])
         stages = Stages(
             self._geometries,
             features,

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# The metadata key of the geometry field; see `Table`.
+GEOMETRY_TYPE = b"geometry_type"
+
+
 class Table(Protocol):
     """A layer as a sink sees it: a schema and its batches, read once.
 
     `schema` has one WKB column, `geometry`, last; the other fields carry their
-    original name as field metadata `original_name`. `geo_crs` is PROJJSON, or
-    `None` where the layer has no CRS.
+    original name as field metadata `original_name`. The geometry field may carry
+    `geometry_type`: the one type, in GeoParquet's words, that holds every row once
+    lines and polygons are multi. `geo_crs` is PROJJSON, or `None` where the layer
+    has no CRS.
     """
 
     @property

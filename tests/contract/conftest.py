@@ -21,8 +21,10 @@ from test_utils.prefixer import Prefixer
 from test_utils.retry import RetryErrors
 
 from gate.cloud_storage import CloudStorage
+from gate.local.postgres import Server
 from gate.sinks.address import FORMATS
 from tests.contract.network import Network
+from tests.contract.postgis_bench import PostgisBench
 from tests.contract.sinks import CloudSinkBench, MemorySinkBench, SinkBench
 from tests.contract.sources import CloudSourceBench, MemorySourceBench, SourceBench
 
@@ -137,14 +139,24 @@ def cloud_source_bench(
     return CloudSourceBench(cloud, client, bucket, network)
 
 
-@pytest.fixture(params=["memory", *FORMATS])
+@pytest.fixture(params=["memory", *FORMATS, "postgis"])
 def sink_bench(request: pytest.FixtureRequest) -> SinkBench:
     """Return each sink with a reader's eyes on it, and the means to break it."""
     if request.param == "memory":
         return MemorySinkBench()
+    if request.param == "postgis":
+        return request.getfixturevalue("postgis_sink_bench")
     bench: CloudSinkBench = request.getfixturevalue("cloud_sink_bench")
     bench.sink = bench.open(format=request.param)
     return bench
+
+
+@pytest.fixture
+def postgis_sink_bench(postgis_server: Server) -> Iterator[PostgisBench]:
+    """Return the bench of the sink into PostGIS."""
+    bench = PostgisBench(postgis_server)
+    yield bench
+    bench.close()
 
 
 @pytest.fixture
