@@ -21,7 +21,6 @@ from gate.sinks import postgis_archives, postgis_ledger, postgis_tables
 from gate.sinks.index import Index
 from gate.sinks.port import Outdated, Publication, Published, Table
 from gate.sinks.postgis_address import Mode
-from gate.sinks.postgis_columns import without_nul
 from gate.sinks.postgis_database import Database, Session
 from gate.sinks.postgis_ledger import Entry, Place
 from gate.sinks.postgis_names import ARCHIVES, source_name, table_name
@@ -176,7 +175,7 @@ class PostgisSink:
         table = table_name(self._address.table, revision.bundle, layer)
         if self._address.mode is Mode.REPLACE:
             return Place(table)
-        return Place(table, without_nul(source_name(revision.bundle, layer)))
+        return Place(table, source_name(revision.bundle, layer))
 
     def _location(self, table: str) -> str:
         return f"{self._address}/{self._address.schema}.{table}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from gate.sinks.index import Index
 from gate.sinks.port import Publication
-from gate.sinks.postgis_columns import without_nul
 from gate.sinks.postgis_database import Session
 from gate.sinks.postgis_ledger import as_json
 from gate.sinks.postgis_names import ARCHIVES
@@ -20,7 +19,7 @@ def read(session: Session, basename: str) -> Index | None:
         select bundle_id, bucket, basename, revision_id, revision_order
           from {archives} where basename = %s and revision_id <> ''
         """,
-        (without_nul(basename),),
+        (basename,),
         archives=(session.schema, ARCHIVES),
     )
     if not found:
@@ -36,12 +35,12 @@ def lock(session: Session, basename: str) -> Index | None:
         insert into {archives} values (%s, '', '', '', 0, '', 0, now(), null)
             on conflict do nothing
         """,
-        (without_nul(basename),),
+        (basename,),
         archives=(session.schema, ARCHIVES),
     )
     session.rows(
         "select from {archives} where basename = %s for update",
-        (without_nul(basename),),
+        (basename,),
         archives=(session.schema, ARCHIVES),
     )
     return read(session, basename)
@@ -65,7 +64,7 @@ def write(session: Session, publication: Publication, index: Mapping[str, Any]) 
             publication.job_id,
             publication.fence,
             as_json(index),
-            without_nul(mine.basename),
+            mine.basename,
         ),
         archives=(session.schema, ARCHIVES),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,7 +77,7 @@ class Columns:
         originals = [_original(each) for each in fields]
         names = warehouse_names(originals, taken=(*RESERVED, SOURCE))
         attributes = tuple(
-            Column(name, _type(each, original), original.replace(NUL, ""))
+            Column(name, _type(each, original), original)
             for name, each, original in zip(names, fields, originals, strict=True)
         )
         stated = (schema.field(len(schema) - 1).metadata or {}).get(GEOMETRY_TYPE, b"").decode()
@@ -129,14 +129,3 @@ def _type(column: pa.Field, original: str) -> LiteralString:
     if column.type not in _TYPES:
         raise UnsupportedError(f"PostgreSQL has no type for the field {original}: {column.type}")
     return _TYPES[column.type]
-
-
-def without_nul(value: Any) -> Any:
-    """Return plain JSON values with U+FFFD for every NUL, which `jsonb` and `text` refuse."""
-    if isinstance(value, str):
-        return value.replace(NUL, "\ufffd")
-    if isinstance(value, dict):
-        return {without_nul(key): without_nul(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_nul(each) for each in value]
-    return value

@@ -211,7 +211,8 @@ class Session:
     def comment(self, statement: LiteralString, text: str, **names: Name) -> None:
         """Run a statement that ends in a text, which no parameter can be."""
         placed = {key: sql.Identifier(*name) for key, name in names.items()}
-        self._connection.execute(sql.SQL(statement).format(text=sql.Literal(text), **placed))
+        literal = sql.Literal(storable(text))
+        self._connection.execute(sql.SQL(statement).format(text=literal, **placed))
 
     def grant(self, privilege: str, table: Name, role: str | None, *, grantable: bool) -> None:
         """Grant a privilege on a table to a role, `None` for everybody."""
@@ -253,7 +254,7 @@ class Session:
         )
         with self._connection.cursor() as cursor, cursor.copy(statement) as copying:
             for row in rows:
-                copying.write_row(row)
+                copying.write_row([storable(value) for value in row])
 
     def attempt(self, step: Callable[[], bool]) -> bool:
         """Run a step; undo it if it says `False`, or waited too long for a lock.
@@ -288,7 +289,13 @@ class Session:
             else sql.Identifier(*name)
             for key, name in names.items()
         }
-        return self._connection.execute(sql.SQL(statement).format(**placed), values or None)
+        stored = [storable(value) for value in values]
+        return self._connection.execute(sql.SQL(statement).format(**placed), stored or None)
+
+
+def storable(value: Any) -> Any:
+    """Return a value with U+FFFD for every NUL, which no text of PostgreSQL holds."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def translated(error: psycopg.Error, where: str) -> GateError:

@@ -15,8 +15,7 @@ from typing import Any
 from gate.errors import DatasetTakenError
 from gate.identity import Revision, bundle_id
 from gate.sinks.port import Outdated, Publication, Published
-from gate.sinks.postgis_columns import without_nul
-from gate.sinks.postgis_database import Session
+from gate.sinks.postgis_database import Session, storable
 from gate.sinks.postgis_names import ARCHIVES, LEDGER, REJECTS
 
 # One ledger in a database is made at a time: creating if absent is no lock by itself.
@@ -49,7 +48,7 @@ class Entry:
         `None`: it is older and may be replaced. Raises `DatasetTakenError` if
         the place is another bundle's or another layer's.
         """
-        if (self.bundle_id, self.layer) != (bundle_id(revision.bundle), without_nul(layer)):
+        if (self.bundle_id, self.layer) != (bundle_id(revision.bundle), storable(layer)):
             raise DatasetTakenError(
                 f"{self.holder} already publishes as {self.location}", where=str(revision.bundle)
             )
@@ -172,7 +171,9 @@ def write(
         """,
         (
             bundle_id(bundle),
-            *without_nul((bundle.bucket, bundle.basename, publication.layer)),
+            bundle.bucket,
+            bundle.basename,
+            publication.layer,
             revision.id,
             revision.order,
             publication.job_id,
@@ -207,10 +208,18 @@ def write_rejects(session: Session, place: Place, listed: Path | None) -> None:
 def _rejects(listed: Path) -> Iterator[tuple[int, str, str]]:
     with listed.open(encoding="utf-8") as lines:
         for line in lines:
-            row = without_nul(json.loads(line))
+            row = json.loads(line)
             yield row["row"], row["reason"], row["text"]
 
 
 def as_json(content: Mapping[str, Any]) -> str:
     """Return strict JSON that `jsonb` takes. Raises `ValueError` for NaN and infinity."""
-    return json.dumps(without_nul(dict(content)), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_storable(dict(content)), ensure_ascii=False, allow_nan=False)
+
+
+def _storable(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {storable(key): _storable(each) for key, each in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_storable(each) for each in content]
+    return storable(content)
