@@ -14,6 +14,10 @@ SCHEMES = ("postgresql://", "postgres://")
 PORT = 5432
 MAX_NAME_BYTES = 63
 _EXAMPLE = "postgresql://user@host/database?schema=gis&sslmode=verify-full"
+_UNCLEAR = (
+    "cannot be taken apart: its port is no number, or a / ? # @ in its password is not written"
+    " %2F %3F %23 %40"
+)
 _OURS = ("schema", "table", "mode")
 
 # Of libpq's parameters (PostgreSQL, 34.1.2), those that say where and how safely.
@@ -76,9 +80,12 @@ def parse(uri: str) -> DatabaseAddress:
     try:
         parts = urlsplit(uri)
         port = parts.port or PORT
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError as error:
-        raise _refused("postgresql://…", str(error)) from None
+        if "@" in parts.path + parts.query + parts.fragment:
+            raise ValueError
+    except ValueError:
+        # What is left of a password may stand anywhere in it.
+        raise _refused("postgresql://…", _UNCLEAR) from None
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
     given = dict(pairs)
     host = given.pop("host", "") or unquote(parts.hostname or "")
     database = unquote(parts.path.removeprefix("/"))
@@ -117,7 +124,7 @@ def _place_problems(host: str, database: str, parts: SplitResult) -> Iterator[st
     if "\0" in unquote(parts.netloc + parts.path + parts.query):
         yield "holds a NUL"
     if parts.fragment:
-        yield "has a # in it; write %23 for one in a password"
+        yield "has a # behind it"
 
 
 def _parameter_problems(pairs: list[tuple[str, str]]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The names of tables, made from those of bundles.
 
     city/roads              city__roads
-    city/My Roads           city__my_roads_5d41402a
-    north/a.zip, layer b    north__a_zip__b_9f86d081
+    city/My Roads           city__my_roads_964eeb47
+    north/a.zip, layer b    north__a_zip__b_d4979a20
 
 Each part of the path takes the plain form of `gate.sinks.field_names`, and `__`
 stands between them. Where that loses anything, or the name is too long, eight

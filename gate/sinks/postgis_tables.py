@@ -67,7 +67,7 @@ def replace(session: Session, staged: Staged, target: Name, *, ours: bool) -> No
             )
         _copy_privileges(session, target, staged.table)
         if not session.drop(target):
-            _require_same(session, staged, target)
+            _require_same(session, staged, target, shared=False)
             session.run("delete from {table}", table=target)
             _move(session, staged, target)
             session.run("drop table {table}", table=staged.table)
@@ -94,7 +94,7 @@ def append(session: Session, staged: Staged, target: Name, source: str) -> None:
         )
         session.run("create index on {table} ({source})", table=target, source=(SOURCE,))
         _finish(session, target, staged.columns, "the rows of many layers: see the ledger")
-    _require_same(session, staged, target)
+    _require_same(session, staged, target, shared=True)
     session.run(
         "delete from {table} where {source} = %s", (source,), table=target, source=(SOURCE,)
     )
@@ -177,10 +177,11 @@ def _copy_privileges(session: Session, before: Name, after: Name) -> None:
         session.grant(privilege, after, None if everybody else role, grantable=grantable)
 
 
-def _require_same(session: Session, staged: Staged, target: Name) -> None:
-    """Compare the columns of a table, but for whose rows they are, with those of a layer."""
+def _require_same(session: Session, staged: Staged, target: Name, *, shared: bool) -> None:
+    """Compare the columns of a table with those of a layer, to which a shared one adds a column."""
     there, arriving = _columns(session, target), _columns(session, staged.table)
-    there.pop(SOURCE, None)
+    if shared:
+        arriving[SOURCE] = "text"
     differing = sorted({name for name, _ in there.items() ^ arriving.items()})
     if differing:
         told = ", ".join(

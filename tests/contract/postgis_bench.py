@@ -16,7 +16,7 @@ from gate.sinks import postgis_address
 from gate.sinks.postgis import PostgisSink
 from gate.sinks.postgis_database import Database
 from gate.sinks.postgis_names import table_name
-from tests.contract.postgres_wire import PostgresWire, after, lose, lose_answer
+from tests.contract.postgres_wire import COMMIT, PostgresWire, after, lose, lose_answer
 from tests.contract.sinks import Seen, SinkBench
 
 
@@ -130,5 +130,5 @@ class PostgisBench(SinkBench):
         """Lose the answer to the next atomic step, and whatever is asked after it."""
         self.wire.on(
             f'update "{self.schema}"."_gate_ledger"',
-            after(lambda: self.wire.on("COMMIT", lose_answer)),
+            after(lambda: self.wire.on(COMMIT, lose_answer)),
         )

@@ -112,6 +112,10 @@ def after(callback: Callable[[], object]) -> Action:
     return act
 
 
+# A whole message; without its end it would be found in what begins a transaction too.
+COMMIT = "COMMIT\0"
+
+
 def lose(_wires: Wires) -> bool:
     """End the connection before the server gets the message."""
     return False

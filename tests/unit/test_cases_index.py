@@ -99,7 +99,9 @@ TESTED: dict[int, tuple[tuple[str, str], ...]] = {
     53: (("emulator/test_rpcs.py", "test_a_dispatching_event_costs_three_calls"),),
     56: (("unit/test_ogr.py", "test_case_56_"),),
     57: ((SINK, "test_case_57_"),),
+    58: (("contract/test_postgis_tables.py", "test_case_58_"),),
     59: ((POLICIES, "test_case_59_"), ("scenarios/test_rejects.py", "test_case_59_")),
+    60: (("contract/test_postgis_swap.py", "test_case_60_"),),
     61: ((SINK, "test_case_61_"),),
     62: (("unit/test_packaging.py", "test_an_install_never_builds_from_source"),),
     63: ((ARCHIVES, "test_an_archive_beyond_the_limits_is_dead_once"),),
@@ -112,8 +114,6 @@ TESTED: dict[int, tuple[tuple[str, str], ...]] = {
 LATER = {
     54: "the time-to-live policies belong to the deployment, which is not written yet",
     55: "there is no sink into BigQuery yet",
-    58: "there is no sink into PostGIS yet; the same text in GeoParquet is case 4",
-    60: "there is no sink into BigQuery yet",
 }
 
 

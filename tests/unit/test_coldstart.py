@@ -18,7 +18,16 @@ from gate.dead_letters import LoggedDeadLetters
 from gate.wiring import Gate
 
 ROOT = Path(__file__).parents[2]
-LATE = ("fiona", "numpy", "pyarrow", "shapely", "google.cloud.storage", "google.cloud.pubsub_v1")
+LATE = (
+    "fiona",
+    "google.cloud.pubsub_v1",
+    "google.cloud.storage",
+    "numpy",
+    "pgpq",
+    "psycopg",
+    "pyarrow",
+    "shapely",
+)
 
 SCRIPT = """
 import json, sys
