@@ -113,6 +113,11 @@ def parser() -> argparse.ArgumentParser:
         "until Ctrl-C. Settings of the function (SETTLE_SECONDS, ...) are taken from the "
         "environment.",
     )
+    up_parser.add_argument(
+        "--postgis",
+        action="store_true",
+        help="store layers as tables of a PostgreSQL server with PostGIS, which is started too",
+    )
     up_parser.set_defaults(command=up)
     demo_parser = locals_.add_parser(
         "demo",
@@ -225,7 +230,7 @@ class Progress:
             self._width = 0
 
 
-def up(_options: argparse.Namespace) -> int:
+def up(options: argparse.Namespace) -> int:
     """Start the local stack and keep it until Ctrl-C, which is its ordinary end."""
     from gate.local.processes import stop_signals
 
@@ -234,7 +239,7 @@ def up(_options: argparse.Namespace) -> int:
             from gate.local.stack import Stack
 
             print("starting the emulators, the bucket and the function ...", flush=True)
-            with Stack() as stack:
+            with Stack(postgis=options.postgis) as stack:
                 print(addresses(stack), flush=True)
                 while True:
                     if failure := stack.ended():

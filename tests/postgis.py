@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from gate.local import postgres
 from gate.local.postgres import Server
 from gate.local.processes import Child, free_ports, stop_all
+from gate.local.stack import START_SECONDS
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def running_server() -> Iterator[Server]:
             grace_seconds=postgres.GRACE_SECONDS,
         )
         try:
-            child.wait_until(server.answers, seconds=postgres.START_SECONDS)
+            child.wait_until(server.answers, seconds=START_SECONDS)
             yield server
         finally:
             stop_all([child])

@@ -19,7 +19,6 @@ from gate.local.processes import LOOPBACK
 
 DATABASE = "gis"
 USER = "gate"
-START_SECONDS = 60.0
 # It is interrupted with its clients; what is left after this is killed.
 GRACE_SECONDS = 5.0
 
@@ -27,6 +26,7 @@ _VERSIONS = Path("/usr/lib/postgresql")
 _EXTENSIONS = Path("/usr/share/postgresql")
 _INSTALL = "sudo apt-get install postgresql postgresql-postgis"
 _OWNER = "postgres"
+_OPEN_TO_ALL = "/var/tmp"  # noqa: S108 (a new folder of its own is made in it)
 _INITDB = ("-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 # Ready in the template, so that every database made from it has it.
 _STATEMENTS = f"create extension postgis\ncreate database {DATABASE}\n"
@@ -42,8 +42,8 @@ class Server:
 
     @property
     def uri(self) -> str:
-        """Return the address of its database, as `SINK` takes it."""
-        return f"postgresql://{USER}@{LOOPBACK}:{self.port}/{DATABASE}"
+        """Return the address of its database."""
+        return uri(self.port)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -66,13 +66,20 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def uri(port: int) -> str:
+    """Return the address of the database of a server on this port, as `SINK` takes it."""
+    return f"postgresql://{USER}@{LOOPBACK}:{port}/{DATABASE}"
+
+
 def prepare(port: int) -> Server:
     """Make the files of a server with an empty database. Takes about two seconds.
 
     Raises `ConfigurationError` if a package is missing, or what it says fails.
     """
     programs = _programs()
-    folder = Path(tempfile.mkdtemp(prefix="gate-postgres-"))
+    # The other user has to get there, whatever this one calls its temporary folder.
+    place = _OPEN_TO_ALL if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="gate-postgres-", dir=place))
     server = Server(programs, folder, port)
     try:
         if os.geteuid() == 0:

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from gate.local import postgres
+from gate.local.postgres import Server
 from gate.local.processes import (
     LOOPBACK,
     Child,
@@ -61,11 +63,12 @@ class Addresses:
     storage: str
     function: str
     sweep: str
+    database: str
 
     @classmethod
     def free(cls) -> Addresses:
         """Return addresses on ports that are free now."""
-        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(5)))
+        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(6)))
 
 
 class Stack:
@@ -74,6 +77,7 @@ class Stack:
     `settings` are environment variables for the function alone, on top of
     `environment` and of this process's own. `main` is the file that holds the
     function, `target` its name in there. Logs go to `folder`, which stays.
+    With `postgis`, layers go to tables of a PostgreSQL server that is started too.
 
     Entering raises `SettingsError` if the function would refuse its settings,
     `ConfigurationError` if a tool is missing, and `ChildError` if a part does
@@ -87,6 +91,7 @@ class Stack:
         *,
         main: Path = MAIN,
         target: str = "ingest",
+        postgis: bool = False,
         folder: Path | None = None,
     ) -> None:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="gate-local-"))
@@ -94,6 +99,8 @@ class Stack:
         self._settings = dict(settings or {})
         self._main = main
         self._target = target
+        self._postgis = postgis
+        self._server: Server | None = None
         self._topics: Topics | None = None
         self._children: dict[str, Child] = {}
         self._scheduler = Scheduler(lambda: post(self.sweep_url, b"", {}))
@@ -105,13 +112,14 @@ class Stack:
     @property
     def environment(self) -> dict[str, str]:
         """Return what clients and the function need to be told to use this stack."""
+        bucket = f"gs://{SINK_BUCKET}/layers"
         told = {
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "FIRESTORE_EMULATOR_HOST": self.addresses.firestore,
             "PUBSUB_EMULATOR_HOST": self.addresses.pubsub,
             "STORAGE_EMULATOR_HOST": f"http://{self.addresses.storage}",
             "SOURCE_BUCKET": SOURCE_BUCKET,
-            "SINK": f"gs://{SINK_BUCKET}/layers",
+            "SINK": postgres.uri(self._database_port) if self._postgis else bucket,
             "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/{DEAD_LETTER_TOPIC}",
         }
         if any(name in os.environ or name.upper() in os.environ for name in _PROXIES):
@@ -201,6 +209,9 @@ class Stack:
         if self._topics is not None:
             self._topics.close()
             self._topics = None
+        if self._server is not None:
+            self._server.remove()
+            self._server = None
 
     def _end_children(self) -> None:
         with self._lock:
@@ -210,7 +221,7 @@ class Stack:
         self._children.clear()
 
     def _start(self, tools: Tools) -> None:
-        """Start the three slow parts side by side, and wait for all of them.
+        """Start the slow parts side by side, and wait for all of them.
 
         Worker threads do the starting, so that an interrupt, which reaches the
         main thread only, cannot come between a child's birth and its entry in
@@ -221,6 +232,7 @@ class Stack:
             lambda: self._start_notifications(tools),
             lambda: self._start_function(self._settings),
             lambda: self._start_sweep(self._settings),
+            *((self._start_database,) if self._postgis else ()),
         )
         pool = ThreadPoolExecutor(len(parts), thread_name_prefix="start")
         try:
@@ -323,6 +335,21 @@ class Stack:
         )
         # Both refuse a GET, once the framework has loaded them.
         child.wait_until(lambda: answers(f"http://{address}/", status=405), seconds=START_SECONDS)
+
+    @property
+    def _database_port(self) -> int:
+        return int(self.addresses.database.rpartition(":")[2])
+
+    def _start_database(self) -> None:
+        server = self._server = postgres.prepare(self._database_port)
+        try:
+            child = self._launch(
+                "database", server.command, os.environ, grace_seconds=postgres.GRACE_SECONDS
+            )
+            child.wait_until(server.answers, seconds=START_SECONDS)
+        except BaseException:
+            server.remove()  # the stack may have ended while the files were made
+            raise
 
     def _gcloud_environment(self, name: str) -> dict[str, str]:
         """Keep gcloud from the user's configuration, the network and questions."""

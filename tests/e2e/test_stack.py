@@ -56,10 +56,10 @@ def _lives(pid: int) -> bool:
 
 
 @contextmanager
-def up(logs: Path) -> Iterator[subprocess.Popen[str]]:
+def up(logs: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Run `python -m gate local up`, with its logs in a folder, and never leave it behind."""
     process = subprocess.Popen(
-        UP,
+        (*UP, *options),
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(logs)},
         stdout=subprocess.PIPE,

@@ -52,6 +52,9 @@ def test_help_imports_nothing_heavy() -> None:
 class Missing:
     """A stack that cannot start."""
 
+    def __init__(self, *, postgis: bool) -> None:
+        assert not postgis
+
     def __enter__(self) -> None:
         raise ConfigurationError("command not found", where="java", cure="install it")
 

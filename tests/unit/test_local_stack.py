@@ -39,6 +39,13 @@ def test_loopback_is_kept_from_a_proxy(
     assert Stack(folder=tmp_path).environment["NO_PROXY"] == "127.0.0.1"
 
 
+def test_with_postgis_the_sink_is_a_database_on_loopback(tmp_path: Path) -> None:
+    """Issue 4: the function of such a stack is told the address of its own database."""
+    stack = Stack(postgis=True, folder=tmp_path)
+    told = str(settings.load(stack.environment).sink)
+    assert told == f"postgresql://{stack.addresses.database}/gis"
+
+
 def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
     """Asking for topics too early, or leaving without having entered, is harmless and said."""
     stack = Stack(folder=tmp_path)
