@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -18,9 +20,9 @@ from gate import settings
 from gate.errors import ConfigurationError, DatabaseBusyError
 from gate.local import postgres
 from gate.sinks.factory import open_sink
-from gate.sinks.port import Published
+from gate.sinks.port import Outdated, Published
 from tests.contract.postgis_bench import PostgisBench
-from tests.layers import points, publication, revision
+from tests.layers import WGS84, points, publication, revision
 
 OF = revision(shp=10)
 SECRET = "s3cret word"
@@ -122,6 +124,80 @@ def test_the_permissions_that_the_page_names_are_enough(
         of = revision(shp=number)
         outcome = sink.publish(publication(of), points(number), dict, lambda: True)
         assert isinstance(outcome, Published)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "statement_timeout = '1ms'",
+        "idle_in_transaction_session_timeout = '100ms'",
+        "default_transaction_isolation = 'serializable'",
+        "search_path = 'pg_catalog'",
+        "client_encoding = 'LATIN1'",
+        "standard_conforming_strings = off",
+        "DateStyle = 'SQL, DMY'",
+    ],
+)
+def test_what_a_user_is_set_to_changes_nothing(
+    postgis_sink_bench: PostgisBench, role: str, setting: str
+) -> None:
+    """Issue 4: time limits, isolation and paths of the user do not reach into a load."""
+    postgis_sink_bench.run(f"grant usage, create on schema {postgis_sink_bench.schema} to {role}")
+    postgis_sink_bench.run(f"alter role {role} set {setting}")
+    sink = postgis_sink_bench.open(uri=place(postgis_sink_bench, role))
+    newer = revision(shp=20)
+
+    def meanwhile() -> None:
+        sink.publish(publication(newer), points(3, "größer \\'"), dict, lambda: True)
+
+    def think() -> bool:
+        threading.Event().wait(0.15)
+        return True
+
+    postgis_sink_bench.before_swap(meanwhile)
+    assert sink.publish(publication(OF), points(2), dict, think) == Outdated(20)
+    assert postgis_sink_bench.names("in__roads")[0] == "größer \\' 0"
+
+
+def test_postgis_may_be_in_a_schema_of_its_own(postgis_sink_bench: PostgisBench) -> None:
+    """Issue 4: types and reference systems are found where the extension is."""
+    with postgis_sink_bench.reader() as connection:
+        connection.autocommit = True
+        connection.execute("create database apart template template0")
+        try:
+            uri = postgis_sink_bench.server.uri.rpartition("/")[0] + "/apart"
+            with psycopg.connect(uri, autocommit=True) as inside:
+                inside.execute('create schema "Ext"; create extension postgis schema "Ext"')
+                inside.execute("create schema layers")
+            sink = postgis_sink_bench.open(uri=f"{uri}?schema=layers")
+            layer = points(2, geo_crs=WGS84)
+            outcome = sink.publish(publication(OF), layer, dict, lambda: True)
+            assert isinstance(outcome, Published)
+            with psycopg.connect(uri) as inside:
+                found = inside.execute(
+                    'select distinct "Ext".st_srid(geometry) from layers.in__roads'
+                )
+                assert found.fetchall() == [(4326,)]
+        finally:
+            connection.execute("drop database apart with (force)")
+
+
+def test_sinks_that_start_at_once_make_one_ledger(postgis_sink_bench: PostgisBench) -> None:
+    """Many instances of a function may meet an empty schema together."""
+    start = threading.Barrier(6, timeout=20)
+    answers: list[object] = []
+
+    def ask() -> None:
+        sink = postgis_sink_bench.open()
+        start.wait()
+        answers.append(sink.current(OF))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert answers == [None] * 6
 
 
 def test_the_password_comes_from_the_address_or_the_environment(

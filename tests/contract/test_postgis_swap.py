@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from gate.errors import DatabaseBusyError, DatasetTakenError, SchemaMismatchError
+from gate.errors import DatabaseBusyError, DatasetTakenError, SchemaMismatchError, UnexpectedError
 from gate.sinks import postgis_database
 from gate.sinks.port import Outdated, Published
 from tests.contract.postgis_bench import PostgisBench
-from tests.contract.postgres_wire import COMMIT, lose, lose_answer
+from tests.contract.postgres_wire import COMMIT, after, lose, lose_answer
 from tests.layers import SCHEMA, Layer, batch, points, publication, revision, wkb
 
 OLD = revision(shp=10)
@@ -112,6 +112,51 @@ def test_calls_at_once_have_connections_of_their_own(postgis_sink_bench: Postgis
             break
         threading.Event().wait(0.02)
     assert open_ == 1
+
+
+def waiting(bench: PostgisBench) -> bool:
+    """Tell whether somebody waits for a lock in a transaction of the gate."""
+    found = bench.rows(
+        "select count(*) from pg_stat_activity"
+        " where application_name = 'shapefile-gate' and wait_event_type = 'Lock'"
+    )
+    return found != [(0,)]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first ever", "there before"])
+def test_a_publication_waits_for_the_one_that_holds_the_ledger(
+    postgis_sink_bench: PostgisBench, first: bool
+) -> None:
+    """Issue 4: two loads are one after the other from the comparison to the commit."""
+    if not first:
+        postgis_sink_bench.publish(revision(shp=1), points(1))
+    outcomes: list[Any] = []
+    newer = threading.Thread(
+        target=lambda: outcomes.append(postgis_sink_bench.publish(NEW, points(3, "new")))
+    )
+
+    def meanwhile() -> None:
+        newer.start()
+        for _ in range(500):
+            if waiting(postgis_sink_bench):
+                return
+            threading.Event().wait(0.01)
+        pytest.fail("nobody waits")
+
+    postgis_sink_bench.wire.on("rename to", after(meanwhile))
+    assert isinstance(postgis_sink_bench.publish(OLD, points(2, "old")), Published)
+    newer.join(timeout=20)
+
+    assert isinstance(outcomes[0], Published)
+    assert postgis_sink_bench.seen(OLD.bundle).names == names(3, "new")  # type: ignore[union-attr]
+
+
+def test_what_was_not_published_is_not_committed_later(postgis_sink_bench: PostgisBench) -> None:
+    """E4: the connection of a load that was given up brings nothing of it into the next one."""
+    assert postgis_sink_bench.publish(OLD, points(2), owner=False) is None
+    postgis_sink_bench.publish(revision("in/rivers.shp"), points(1))
+
+    assert postgis_sink_bench.tables() == ["in__rivers"]
 
 
 def test_readers_see_the_old_table_or_the_new_one(postgis_sink_bench: PostgisBench) -> None:
@@ -232,6 +277,23 @@ def test_views_stay(postgis_sink_bench: PostgisBench) -> None:
     assert [name for (name,) in seen] == names(3, "new")
     assert postgis_sink_bench.seen(OLD.bundle).names == names(3, "new")  # type: ignore[union-attr]
     assert postgis_sink_bench.tables() == [TABLE]
+
+
+def test_a_table_that_swallows_rows_is_not_refilled(postgis_sink_bench: PostgisBench) -> None:
+    """Promise 3: if a trigger on the table keeps rows out, the load fails and nothing changes."""
+    postgis_sink_bench.publish(OLD, points(2, "old"))
+    postgis_sink_bench.run(f"create view of_roads as select name from {TABLE}")
+    postgis_sink_bench.run(
+        "create function swallow() returns trigger language plpgsql as"
+        " 'begin if new.size = 1 then return null; end if; return new; end'"
+    )
+    postgis_sink_bench.run(
+        f"create trigger swallow before insert on {TABLE} for each row execute function swallow()"
+    )
+
+    with pytest.raises(UnexpectedError, match="2 of 3 rows were moved"):
+        postgis_sink_bench.publish(NEW, points(3, "new"))
+    assert postgis_sink_bench.seen(OLD.bundle).names == names(2, "old")  # type: ignore[union-attr]
 
 
 def narrow() -> Layer:
