@@ -42,6 +42,9 @@ def main() -> int:
         name, how, source, uri = options.measure
         print(_measured(name, how, Path(source), uri))
         return 0
+    if shutil.which(OGR2OGR) is None:
+        print("ogr2ogr: command not found; install it: sudo apt-get install gdal-bin")
+        return 1
     scale = 0.02 if options.quick else 1.0
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, _server() as uri:
         for recipe, rows in layers.sizes(scale):

@@ -100,7 +100,7 @@ class PostgisSink:
                 session,
                 table,
                 self._token(),
-                f"{source_name(revision.bundle, layer)}, revision {revision.id}",
+                source_name(revision.bundle, layer),
                 temporary=bool(place.source),
             )
             content = {**report()}

@@ -131,12 +131,12 @@ def test_a_publication_waits_for_the_one_that_holds_the_ledger(
     if not first:
         postgis_sink_bench.publish(revision(shp=1), points(1))
     outcomes: list[Any] = []
-    newer = threading.Thread(
-        target=lambda: outcomes.append(postgis_sink_bench.publish(NEW, points(3, "new")))
+    older = threading.Thread(
+        target=lambda: outcomes.append(postgis_sink_bench.publish(OLD, points(2, "old")))
     )
 
     def meanwhile() -> None:
-        newer.start()
+        older.start()
         for _ in range(500):
             if waiting(postgis_sink_bench):
                 return
@@ -144,10 +144,10 @@ def test_a_publication_waits_for_the_one_that_holds_the_ledger(
         pytest.fail("nobody waits")
 
     postgis_sink_bench.wire.on("rename to", after(meanwhile))
-    assert isinstance(postgis_sink_bench.publish(OLD, points(2, "old")), Published)
-    newer.join(timeout=20)
+    assert isinstance(postgis_sink_bench.publish(NEW, points(3, "new")), Published)
+    older.join(timeout=20)
 
-    assert isinstance(outcomes[0], Published)
+    assert outcomes == [Outdated(20)]
     assert postgis_sink_bench.seen(OLD.bundle).names == names(3, "new")  # type: ignore[union-attr]
 
 
