@@ -27,8 +27,11 @@ Names: TypeAlias = list[str]
 
 CONNECT_SECONDS = 10
 LOCK_SECONDS = 3
+# A worker that falls silent between two statements, frozen perhaps with a lock, is given up.
+SILENT_SECONDS = 600
 _BEGIN: LiteralString = (
-    "set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;"
+    "set local statement_timeout = 0;"
+    f" set local idle_in_transaction_session_timeout = '{SILENT_SECONDS}s';"
     f" set local lock_timeout = '{LOCK_SECONDS}s'"
 )
 # A network that is silent for half a minute is a connection that is lost.
@@ -47,7 +50,7 @@ _FACTS: LiteralString = """
 
 # PostgreSQL, appendix A. What passes: a lost connection, contention, resources,
 # an operator, an input or output error, a standby that is not yet promoted.
-_PASSING = ("08", "40", "53", "55", "57", "58", "25006")
+_PASSING = ("08", "25006", "25P03", "40", "53", "55", "57", "58")
 # What somebody has to set up: permission, login, database, schema, type, function.
 _SETTINGS = ("42501", "28", "3D", "3F", "42704", "42883")
 # What a server that refuses a login says of a moment; all else, it says of the login.

@@ -139,7 +139,7 @@ def cloud_source_bench(
     return CloudSourceBench(cloud, client, bucket, network)
 
 
-@pytest.fixture(params=["memory", *FORMATS, "postgis"])
+@pytest.fixture(params=["memory", *FORMATS, pytest.param("postgis", marks=pytest.mark.emulator)])
 def sink_bench(request: pytest.FixtureRequest) -> SinkBench:
     """Return each sink with a reader's eyes on it, and the means to break it."""
     if request.param == "memory":

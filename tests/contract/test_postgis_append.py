@@ -15,6 +15,8 @@ from tests.contract.postgres_wire import COMMIT, lose
 from tests.contract.test_postgis_swap import names, narrow
 from tests.layers import Layer, points, publication, revision
 
+pytestmark = pytest.mark.emulator
+
 NORTH = revision("north/parcels.shp", shp=10)
 NORTH_NEW = revision("north/parcels.shp", shp=20)
 SOUTH = revision("south/parcels.shp", shp=5)

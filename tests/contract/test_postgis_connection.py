@@ -24,6 +24,8 @@ from gate.sinks.port import Outdated, Published
 from tests.contract.postgis_bench import PostgisBench
 from tests.layers import WGS84, points, publication, revision
 
+pytestmark = pytest.mark.emulator
+
 OF = revision(shp=10)
 SECRET = "s3cret word"
 

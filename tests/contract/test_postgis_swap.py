@@ -17,6 +17,8 @@ from tests.contract.postgis_bench import PostgisBench
 from tests.contract.postgres_wire import COMMIT, after, lose, lose_answer
 from tests.layers import SCHEMA, Layer, batch, points, publication, revision, wkb
 
+pytestmark = pytest.mark.emulator
+
 OLD = revision(shp=10)
 NEW = revision(shp=20)
 TABLE = "in__roads"
@@ -232,6 +234,22 @@ def test_the_load_survives_a_reader_that_lets_go(postgis_sink_bench: PostgisBenc
 
     assert isinstance(outcome, Published)
     assert len(asked) == 2
+
+
+def test_a_worker_that_falls_silent_is_given_up(
+    postgis_sink_bench: PostgisBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E8: a frozen worker keeps no lock: the server ends its transaction, and all is undone."""
+    begin = postgis_database._BEGIN.replace(f"{postgis_database.SILENT_SECONDS}s", "30ms")
+    monkeypatch.setattr(postgis_database, "_BEGIN", begin)
+
+    def frozen() -> bool:
+        threading.Event().wait(0.1)
+        return True
+
+    with pytest.raises(DatabaseBusyError):
+        postgis_sink_bench.sink.publish(publication(OLD), points(1), dict, frozen)
+    assert postgis_sink_bench.tables() == []
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ from tests.shapefiles import (
     write,
 )
 
+pytestmark = pytest.mark.emulator
+
 OF = revision(shp=10)
 
 

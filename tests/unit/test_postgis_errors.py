@@ -22,6 +22,7 @@ from gate.sinks.postgis_database import translated
     [
         ("08006", DatabaseBusyError),  # connection failure
         ("25006", DatabaseBusyError),  # read-only: a standby before its promotion
+        ("25P03", DatabaseBusyError),  # silent for too long
         ("40001", DatabaseBusyError),  # serialization failure
         ("40P01", DatabaseBusyError),  # deadlock
         ("53100", DatabaseBusyError),  # disk full
