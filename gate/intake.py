@@ -160,6 +160,7 @@ class Intake:
             token=claim.token,
             now=recorded.now,
             limits=self.settings.limits,
+            fence_floor=known.fence,
         )
         work = self.store.dispatch(opened, found)
         if work is None:

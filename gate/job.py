@@ -169,13 +169,24 @@ class Ended:
 
 
 def opened(
-    revision: Revision, *, dispatched_by: str, token: str, now: datetime, limits: Limits
+    revision: Revision,
+    *,
+    dispatched_by: str,
+    token: str,
+    now: datetime,
+    limits: Limits,
+    fence_floor: int = 0,
 ) -> Job:
-    """Return the job that a dispatch creates: claimed by its creator."""
+    """Return the job that a dispatch creates: claimed by its creator.
+
+    Its fence lies above `fence_floor`, the greatest that the bundle has had:
+    a job whose document was removed and is made again has one that no worker of
+    the earlier document holds.
+    """
     return Job(
         revision=revision,
         state=State.RUNNING,
-        fence=1,
+        fence=fence_floor + 1,
         attempts=1,
         token=token,
         dispatched_by=dispatched_by,

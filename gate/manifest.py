@@ -49,7 +49,8 @@ class Manifest:
     was not, and only the order tells. `updated_at` is the store's own time of
     the last claim that touched the manifest, `None` if there was none.
     `wake_at` is when the sweep has to look at it again, and `stalled_at` when it
-    last told a person that something is missing.
+    last told a person that something is missing. `fence` is the greatest fence of
+    any job of the bundle.
     """
 
     bundle: Bundle
@@ -60,6 +61,7 @@ class Manifest:
     wake_at: datetime | None = None
     published: PublishedRevision | None = None
     stalled_at: datetime | None = None
+    fence: int = 0
 
     @property
     def stalled(self) -> bool:

@@ -12,6 +12,7 @@ from gate.errors import GateError
 from gate.fetching import Fetched
 from gate.identity import Revision
 from gate.job import Job
+from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
 from gate.shapefile.port import METADATA_EXTENSION, ArchivedLayer, Layer, OpenLayer
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 E = TypeVar("E", bound=GateError)
+
+# What may follow the name of a layer where an error names one of its files.
+_ENDS = ("", *PRIMARY_EXTENSIONS, *SIDECAR_EXTENSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ def as_uploaded(error: E, revision: Revision, layer: ArchivedLayer | None = None
             where = pin.name
         elif bundle.archive and where.startswith(f"{folded}/"):
             inside = where.removeprefix(f"{folded}/")
-            if layer and inside.startswith(layer.name):
+            if layer and inside.removeprefix(layer.name) in _ENDS:
                 inside = f"{layer.spelled}{inside.removeprefix(layer.name)}"
             where = f"{pin.name}/{inside}"
         if where != error.where:

@@ -119,6 +119,7 @@ def manifest_from(bundle: Bundle, document: Document) -> Manifest:
         published=published
         and PublishedRevision(published["revision"], published["order"], published["location"]),
         stalled_at=document.get("stalled_at"),
+        fence=document.get("fence", 0),
     )
 
 

@@ -205,6 +205,7 @@ class FirestoreStore:
                 for extension, generation in job.revision.generations.items()
             },
             "dispatched_order": firestore.Maximum(job.revision.order),
+            "fence": firestore.Maximum(job.fence),
             "expires_at": firestore.DELETE_FIELD,
         }
         if found:
@@ -224,7 +225,7 @@ class FirestoreStore:
 
         results = self._commit(write)
         if results is not None:
-            return StoredJob(job, version_of(results), job.created_at)
+            return as_committed(job, results)
         stored = self.job(job.id)
         if stored is None:
             raise StoreBusyError("the job was refused and is not there", where=job.id)
@@ -244,17 +245,20 @@ class FirestoreStore:
         expires_at = self._clock() + self._retention.claims
         fields["expires_at"] = expires_at if job.state in FINISHED else firestore.DELETE_FIELD
         fields.setdefault("due_at", firestore.DELETE_FIELD)
-        job_ref = self._jobs.document(job.id)
+        job_ref, bundle = self._jobs.document(job.id), job.revision.bundle
         unchanged = self._client.write_option(last_update_time=held.version)
 
         def write(batch: firestore.WriteBatch) -> None:
             batch.update(job_ref, fields, option=unchanged)
             if job.ended:
                 batch.set(*self._claim_note(job), merge=True)
+            if job.fence > held.job.fence:
+                fence = {**bundle_fields(bundle), "fence": firestore.Maximum(job.fence)}
+                batch.set(self._manifests.document(bundle_id(bundle)), fence, merge=True)
 
         results = self._commit(write)
         if results is not None:
-            return StoredJob(job, version_of(results), held.now)
+            return as_committed(job, results)
         stored = self.job(job.id)
         return stored if stored is not None and stored.job == job else None
 
@@ -349,9 +353,10 @@ class FirestoreStore:
         raise AssertionError("the last round returns or raises")
 
 
-def version_of(results: list[firestore.types.WriteResult]) -> Version:
-    """Return the version of the document that was written first."""
-    return Version(results[0].update_time)
+def as_committed(job: Job, results: list[firestore.types.WriteResult]) -> StoredJob:
+    """Return a job that was written first: its version is the time of the commit."""
+    committed_at = results[0].update_time
+    return StoredJob(job, Version(committed_at), committed_at)
 
 
 def registers(

@@ -102,6 +102,7 @@ class MemoryStore:
             if stored is None:
                 self._write_job(job)
                 self._merge(job.revision.bundle, found, job.revision.generations)
+                self._raise_fence(job)
                 self.manifests[bundle_id(job.revision.bundle)].pop("expires_at", None)
                 self._mark_claim(job)
             elif stored["token"] != job.token:
@@ -123,6 +124,8 @@ class MemoryStore:
                 self._write_job(job)
                 if job.ended:
                     self._mark_claim(job)
+                if job.fence > held.job.fence:
+                    self._raise_fence(job)
             elif stored.job != job:
                 return None
             return self._stored_job(job.id)
@@ -266,6 +269,12 @@ class MemoryStore:
         document["dispatched"] = dict(merged.dispatched)
         document["dispatched_order"] = merged.dispatched_order
         document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
+        self._versions[key] = next(self._counter)
+
+    def _raise_fence(self, job: Job) -> None:
+        key = bundle_id(job.revision.bundle)
+        document = self.manifests.setdefault(key, bundle_fields(job.revision.bundle))
+        document["fence"] = max(job.fence, document.get("fence", 0))
         self._versions[key] = next(self._counter)
 
     def _write_job(self, job: Job) -> None:

@@ -179,8 +179,9 @@ class Store(Protocol):
         """Create the job if absent and, in the same transaction, mark its revision dispatched.
 
         `found` are objects that were seen in the bucket before their events;
-        they are merged into the manifest too. The dispatching event's claim
-        learns which job it started. Return `None` if the job exists.
+        they are merged into the manifest too, and so is the job's fence. The
+        dispatching event's claim learns which job it started. Return `None` if
+        the job exists.
         """
         ...
 
@@ -194,8 +195,8 @@ class Store(Protocol):
         Return `None` if it is not: somebody else has moved it, or it is gone.
         Succeeds if this very write had landed before and its answer was lost.
         When the job has ended, the claim of the event that dispatched it says
-        so, in the same transaction. The expiry time stands on finished jobs
-        only.
+        so, in the same transaction; when its fence has grown, so does that of
+        the manifest. The expiry time stands on finished jobs only.
         """
         ...
 

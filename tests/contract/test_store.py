@@ -13,7 +13,7 @@ from gate.errors import CorruptError, MissingCrsError, StorageBusyError
 from gate.identity import Pin
 from gate.job import ENDED, State
 from gate.manifest import PublishedRevision
-from gate.store.port import Incomplete, Recorded
+from gate.store.port import Incomplete, Recorded, StoredJob
 from tests.contract.stores import (
     BUCKET,
     GENERATION,
@@ -490,6 +490,49 @@ def test_a_job_that_vanished_is_not_made_again(bench: StoreBench) -> None:
     bench.remove("jobs", stored.job.id)
     assert bench.store.replace(stored, job.done(stored.job, now=stored.now, summary={})) is None
     assert bench.document("jobs", stored.job.id) is None
+
+
+def test_the_manifest_keeps_the_greatest_fence(bench: StoreBench) -> None:
+    """Scenario E15: a dispatch and each take-over raise it, a move without a new fence does not."""
+    stored = bench.dispatched(*WHOLE)
+    assert _fence(bench, stored) == 1
+    later = stored.now + LIMITS.lease * 2
+    taken = job.claim(stored.job, token="taker", now=later, limits=LIMITS)
+    assert isinstance(taken, job.Claimed)
+    held = bench.store.replace(stored, taken.job)
+    assert held is not None
+    assert _fence(bench, stored) == 2
+    bench.store.replace(held, replace(taken.job, lease_expires_at=later))
+    assert _fence(bench, stored) == 2
+
+
+def test_a_job_that_is_made_again_leaves_the_greater_fence(bench: StoreBench) -> None:
+    """Scenario E15: the fence of a manifest is a max-register, whatever a later job brings."""
+    stored = bench.dispatched(*WHOLE)
+    bench.remove("jobs", stored.job.id)
+    bench.store.dispatch(replace(stored.job, fence=5))
+    bench.remove("jobs", stored.job.id)
+    bench.store.dispatch(stored.job)
+    assert _fence(bench, stored) == 5
+
+
+def test_a_written_job_tells_the_time_of_its_commit(bench: StoreBench) -> None:
+    """Scenario E11: what a write returns is dated by the store, not by what the job says."""
+    claim = claim_of(WHOLE[0])
+    opened = job_of(claim, bench.store.record(claim))
+    long_ago = replace(opened, created_at=opened.created_at - LIMITS.lease)
+    stored = bench.store.dispatch(long_ago)
+    assert stored is not None
+    assert stored.now >= opened.created_at
+    moved = bench.store.replace(replace(stored, now=long_ago.created_at), opened)
+    assert moved is not None
+    assert moved.now >= stored.now
+
+
+def _fence(bench: StoreBench, stored: StoredJob) -> int:
+    found = bench.store.manifest(stored.job.revision.bundle)
+    assert found is not None
+    return found.manifest.fence
 
 
 @pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))

@@ -307,6 +307,28 @@ def test_a_job_that_vanished_is_not_completed(world: World, last: ObjectFinalize
     assert not world.jobs
 
 
+def test_a_job_that_is_made_again_does_not_repeat_a_fence(
+    world: World, last: ObjectFinalized
+) -> None:
+    """E15: a job that was removed under its worker, and is made again, fences that worker out."""
+    fences: list[int] = []
+
+    def remade() -> None:
+        fences.append(world.jobs[0].fence)
+        world.store.jobs.clear()
+        for document in world.store.manifests.values():
+            document.update(dispatched={}, dispatched_order=0)
+        assert world.deliver(last) is Answer.ACK
+
+    world.reader.on_row = once(remade)
+    assert world.deliver(last) is Answer.ACK
+    assert world.outcomes[-2:] == [Outcome.DISPATCHED, Outcome.DISPATCHED]
+    assert world.deliveries[-1].ending
+    assert world.deliveries[-1].ending.state is None
+    assert [job.fence for job in world.jobs] == [fences[0] + 1]
+    assert len(world.effects) == 1
+
+
 def test_a_superseded_worker_that_was_replaced_writes_nothing(
     world: World, last: ObjectFinalized
 ) -> None:

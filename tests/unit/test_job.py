@@ -100,6 +100,14 @@ def test_a_dispatch_opens_a_job_that_its_creator_holds() -> None:
     assert not opened.ended
 
 
+def test_a_job_that_is_made_again_has_a_greater_fence() -> None:
+    """E15: a new document begins above every fence that its bundle has had."""
+    opened = job.opened(
+        REVISION, dispatched_by="claim", token="t", now=NOW, limits=LIMITS, fence_floor=4
+    )
+    assert (opened.fence, opened.attempts) == (5, 1)
+
+
 @pytest.mark.parametrize("state", sorted(ENDED, key=lambda state: state.value))
 def test_an_ended_job_is_not_claimed(state: State) -> None:
     """E1: a claim of an ended job is told which end it was, however old its lease."""
