@@ -15,7 +15,7 @@ WITHOUT =
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks bench-storm bench-postgis clean
+.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks bench-storm bench-postgis bench-stalls clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
 	@echo 'make bench-storm  send 10 000 events through the function, one in twenty failing'
 	@echo 'make bench-postgis  measure loading into PostGIS against ogr2ogr'
+	@echo 'make bench-stalls measure how long one call can stop the heartbeat of a lease'
 	@echo 'make clean        remove the virtual environments and caches'
 
 demo: .venv/.installed
@@ -90,6 +91,9 @@ bench-storm: .venv/.installed
 bench-postgis: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system everything
 	@$(BIN)/python -m benchmarks.postgis
+
+bench-stalls: .venv/.installed
+	@$(BIN)/python -m benchmarks.stalls
 
 clean:
 	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \

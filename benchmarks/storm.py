@@ -38,6 +38,7 @@ from gate import settings
 from gate.dead_letters import LoggedDeadLetters
 from gate.errors import GateError, StoreBusyError
 from gate.events import ObjectFinalized
+from gate.heartbeat import heartbeat, shutting_down
 from gate.ingest import Ingest
 from gate.intake import Intake
 from gate.sinks.memory import Dataset, MemorySink
@@ -157,6 +158,8 @@ class Gate:
             product="storm",
             new_token=lambda: uuid.uuid4().hex,
             monotonic=time.monotonic,
+            heartbeat=heartbeat,
+            shutting_down=shutting_down,
         )
 
 

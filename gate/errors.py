@@ -108,6 +108,20 @@ class ChecksumError(TransientError):
     cure = "it is downloaded again; if that keeps failing, upload the object again"
 
 
+class OutOfTimeError(TransientError):
+    """The function's time was nearly up, so the attempt was stopped."""
+
+    code = "out_of_time"
+    cure = "it is tried again at once, and layers of an archive that are done are kept"
+
+
+class ShutdownError(TransientError):
+    """The platform stopped the instance, so the job was given back."""
+
+    code = "shutdown"
+    cure = "the next delivery takes the job over at once; no attempt was used up"
+
+
 class UnexpectedError(TransientError):
     """Something nobody foresaw: tried again, because most of these pass."""
 
@@ -210,6 +224,16 @@ class IncompleteError(BundleError):
 
     code = "incomplete"
     cure = "upload what is missing; what is there is kept, unless it was deleted"
+
+
+class TooSlowError(BundleError):
+    """No attempt was done with the bundle within the time of the function."""
+
+    code = "too_slow"
+    cure = (
+        "split the layer, or give the function more processors or a longer timeout"
+        " (and FUNCTION_TIMEOUT_SECONDS with it), and redrive the job"
+    )
 
 
 class NotAnArchiveError(BundleError):

@@ -14,9 +14,8 @@ or writes nothing: a worker that lost its job is not believed.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +53,7 @@ from gate.shapefile.port import OpenLayer, Unpack
 from gate.sinks.port import Outdated, Published, Sink
 from gate.source.port import Source
 from gate.store.port import Claim, Store, StoredJob
+from gate.workspace import workspace
 
 # How often to try again when events keep changing the manifest in between.
 NOTE_ROUNDS = 5
@@ -64,18 +64,48 @@ SAID = "overrides"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended. `state` is `None` if the job was lost to another worker.
+    """How a run ended. `state` is `None` if the job was lost, and `lost` says how.
 
     A letter that could not be sent is left to the sweep.
     """
 
     state: State | None
     detail: str
+    lost: Stop | None = None
+
+    @property
+    def decision(self) -> str:
+        """Return the ending in one word, for the log."""
+        ended = self.lost or self.state
+        return ended.value if ended else ""
 
     @property
     def redeliver(self) -> bool:
         """Tell whether the event must come back, for another attempt."""
         return self.state is State.FAILED
+
+
+# How a run ends whose worker may write nothing more to its job.
+LOSSES = {
+    loss.lost: loss
+    for loss in (
+        Ending(
+            None,
+            "another worker has taken the job over; nothing was written",
+            lost=Stop.FENCED_OUT,
+        ),
+        Ending(
+            None,
+            "its document was removed, so nothing was written; upload the bundle again",
+            lost=Stop.VANISHED,
+        ),
+        Ending(
+            State.FAILED,
+            "the instance was shut down; the next delivery takes the job over",
+            lost=Stop.SHUTDOWN,
+        ),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +114,8 @@ class Ingest:
 
     `product` is what the report says of this software's version; `new_token`
     returns a new random text, `monotonic` seconds for measuring pauses.
+    `heartbeat` calls what it is given now and then while its block lasts, and
+    `shutting_down` tells whether the process has been told to stop.
     """
 
     store: Store
@@ -96,6 +128,8 @@ class Ingest:
     product: str
     new_token: Callable[[], str]
     monotonic: Callable[[], float]
+    heartbeat: Callable[[Callable[[], object]], AbstractContextManager[None]]
+    shutting_down: Callable[[], bool]
 
     def __call__(self, work: StoredJob) -> Ending:
         """Run one claimed job to its end, or bury one that has none.
@@ -104,16 +138,18 @@ class Ingest:
         what the store raises, since then the end could not be recorded and the
         event has to come back.
         """
-        own = Ownership(self.store, work, self.settings.limits, self.monotonic)
+        limits = self.settings.limits
+        own = Ownership(self.store, work, limits, self.monotonic, self.shutting_down)
         if work.job.ended:
             return self._notify(own)
         started = self.monotonic()
         log.write("ingestion started", **fields(own.job))
-        ending = self._guarded(own)
+        with self.heartbeat(own.pulse):
+            ending = self._guarded(own)
         log.write(
             "ingestion ended",
-            severity="INFO" if ending.state in (State.DONE, State.SUPERSEDED) else "ERROR",
-            decision=ending.state.value if ending.state else Stop.FENCED_OUT.value,
+            severity=_severity(ending),
+            decision=ending.decision,
             detail=ending.detail,
             values=own.job.summary.get("values") or None,
             seconds=round(self.monotonic() - started, 3),
@@ -126,9 +162,7 @@ class Ingest:
             try:
                 return self._run(own)
             except Stopped as stopped:
-                if stopped.stop is Stop.FENCED_OUT:
-                    raise
-                return self._superseded(own, "a newer revision was dispatched")
+                return self._stopped(own, stopped.stop)
             except BundleError as error:
                 return self._end(own, job.dead(own.job, error, now=own.now))
             except (TransientError, ConfigurationError) as error:
@@ -139,10 +173,22 @@ class Ingest:
                     f"{type(error).__name__}: {error}", where=str(own.job.revision.bundle)
                 )
                 return self._failed(own, unexpected)
-        except Stopped:
-            return Ending(None, "another worker has taken the job over; nothing was written")
+        except Stopped as stopped:
+            return LOSSES[stopped.stop]
+
+    def _stopped(self, own: Ownership, stop: Stop) -> Ending:
+        """End the run of a worker that has left off. Raises `Stopped` if the job is lost."""
+        if stop is Stop.SUPERSEDED:
+            return self._superseded(own, "a newer revision was dispatched")
+        if stop is Stop.OUT_OF_TIME:
+            limits = self.settings.limits
+            return self._end(
+                own, job.cut_short(own.job, now=own.now, limits=limits, progress=own.progress)
+            )
+        raise Stopped(stop)
 
     def _run(self, own: Ownership) -> Ending:
+        own.beat()
         revision = own.job.revision
         newest = self.store.manifest(revision.bundle)
         if newest and newest.manifest.dispatched_order > revision.order:
@@ -166,11 +212,11 @@ class Ingest:
             looked = fetch.look(revision)
             if isinstance(looked, Fetched) and looked.said == own.job.summary[SAID]:
                 return self._still_held(own)
-        with tempfile.TemporaryDirectory(prefix="gate-") as folder:
-            fetched = fetch(revision, Path(folder), own.beat)
+        with workspace() as folder:
+            fetched = fetch(revision, folder, own.beat)
             if isinstance(fetched, Overwritten):
                 return self._overwritten(own, fetched)
-            return self._loaded(own, fetched, Path(folder))
+            return self._loaded(own, fetched, folder)
 
     def _loaded(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:
         """Publish what was fetched, as its objects' metadata says; hold it for want of a fact."""
@@ -344,6 +390,12 @@ class Ingest:
         with suppress(Stopped):
             own.write(moved)
         return ending
+
+
+def _severity(ending: Ending) -> str:
+    if ending.lost is Stop.SHUTDOWN:
+        return "WARNING"
+    return "INFO" if ending.state in (State.DONE, State.SUPERSEDED) else "ERROR"
 
 
 def summary_of(report: Mapping[str, Any], published: Published) -> dict[str, Any]:

@@ -12,7 +12,8 @@ A worker owns a job by its lease, and the fence says which owner is the latest:
 a worker that was stalled past its lease finds that its next conditional write
 is refused. Nothing is decided by a worker's clock; `now` is always the time
 at which the store read the job. `attempts` counts claims, so a worker that was
-killed without a word has used one up.
+killed without a word has used one up; one that gives the job back because its
+instance is shut down has not.
 
 Everything here is a value or a function from values to values. That a move
 lands only on the state it was decided from is the store's promise
@@ -27,7 +28,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from gate.errors import AttemptsExhaustedError, GateError
+from gate.errors import AttemptsExhaustedError, GateError, OutOfTimeError, TooSlowError
 from gate.identity import Revision
 from gate.scrubbing import bounded
 
@@ -74,12 +75,21 @@ FINISHED = ENDED - {State.HELD}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a lease lasts, how often a job is tried and how far apart."""
+    """How long a lease and a run may last, how often a job is tried, and how far apart."""
 
     lease: timedelta
     max_attempts: int
     retry: timedelta
     retry_most: timedelta = timedelta(minutes=10)
+    run: timedelta = timedelta(hours=1)
+
+    def lease_of(self, attempt: int) -> timedelta:
+        """Return how long the lease of an attempt lasts: doubling, up to the time of a run.
+
+        What has outlasted a lease once, in one call that stops the heartbeat
+        too, may do so again.
+        """
+        return min(self.lease * (1 << min(attempt - 1, 16)), max(self.lease, self.run))
 
     def wait_after(self, attempts: int) -> timedelta:
         """Return the pause after the given number of attempts: doubling, bounded."""
@@ -215,7 +225,7 @@ def claim(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed | B
             fence=job.fence + 1,
             attempts=job.attempts + 1,
             token=token,
-            lease_expires_at=now + limits.lease,
+            lease_expires_at=now + limits.lease_of(job.attempts + 1),
             next_attempt_at=None,
         )
     )
@@ -259,7 +269,7 @@ def still_held(job: Job, *, now: datetime) -> Job:
 
 def renewed(job: Job, *, now: datetime, limits: Limits) -> Job:
     """Return the job with its lease counted from `now`."""
-    return replace(_moved(job, State.RUNNING), lease_expires_at=now + limits.lease)
+    return replace(_moved(job, State.RUNNING), lease_expires_at=now + limits.lease_of(job.attempts))
 
 
 def done(job: Job, *, now: datetime, summary: Mapping[str, Any]) -> Job:
@@ -313,6 +323,28 @@ def failed(job: Job, error: GateError, *, now: datetime, limits: Limits) -> Job:
     return replace(
         _moved(ended, State.FAILED), next_attempt_at=now + limits.wait_after(job.attempts)
     )
+
+
+def cut_short(job: Job, *, now: datetime, limits: Limits, progress: bool) -> Job:
+    """Return the job after a run that the time of the function did not suffice for.
+
+    Due again at once, unless that was the last attempt: then it is dead. After
+    `progress` the attempts count from one again, for the next has less to do.
+    """
+    where = str(job.revision.bundle)
+    seconds = limits.run.total_seconds()
+    if job.attempts >= limits.max_attempts and not progress:
+        what = f"{job.attempts} attempts were stopped, the last one after {seconds:.0f} s"
+        return dead(job, TooSlowError(what, where=where), now=now)
+    ended = _failure(job, now, OutOfTimeError(f"not done after {seconds:.0f} s", where=where))
+    attempts = 0 if progress else job.attempts
+    return replace(_moved(ended, State.FAILED), next_attempt_at=now, attempts=attempts)
+
+
+def interrupted(job: Job, error: GateError, *, now: datetime) -> Job:
+    """Return the job given back before its time: due at once, the attempt not counted."""
+    ended = _failure(job, now, error)
+    return replace(_moved(ended, State.FAILED), next_attempt_at=now, attempts=job.attempts - 1)
 
 
 def notified(job: Job) -> Job:

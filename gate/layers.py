@@ -92,7 +92,7 @@ class Layers:
         `PermissionDeniedError` at once, for another layer would meet the same.
         """
         results: list[LayerResult] = []
-        for layer in self._in_turn(own.job.attempts):
+        for layer in self._in_turn(own.job.fence):
             own.beat()
             result = self._publish(own, layer)
             if isinstance(result, Outdated):
@@ -101,20 +101,22 @@ class Layers:
             shutil.rmtree(layer.folder, ignore_errors=True)
         return tuple(sorted(results, key=lambda result: result.layer.name))
 
-    def _in_turn(self, attempt: int) -> Sequence[ArchivedLayer]:
-        """Return the layers, from the other end at every second attempt.
+    def _in_turn(self, fence: int) -> Sequence[ArchivedLayer]:
+        """Return the layers, from the other end at every second claim.
 
         So a layer that kills its worker each time keeps none out for good.
         """
-        return self.contents.layers[:: 1 if attempt % 2 else -1]
+        return self.contents.layers[:: 1 if fence % 2 else -1]
 
     def _publish(self, own: Ownership, layer: ArchivedLayer) -> LayerResult | Outdated:
         try:
-            if own.job.fence > 1:
+            if own.job.history:
                 standing = self.publisher.sink.current(own.job.revision, layer.name)
                 if standing is not None:
                     return _result(layer, standing, {})
-            return _result(layer, *self.publisher.layer(own, self._unread(layer)))
+            result = _result(layer, *self.publisher.layer(own, self._unread(layer)))
+            own.progress = True
+            return result
         except (TransientError, ConfigurationError, PermissionDeniedError, Stopped):
             raise
         except (BundleError, HeldError) as error:

@@ -36,7 +36,11 @@ MOST_SWEEP_JOBS = 1_000
 MOST_TTL_SECONDS = 315_360_000
 
 # No function runs for longer than an hour (Cloud Run functions, "Quotas").
-MOST_LEASE_SECONDS = 3_600
+MOST_FUNCTION_SECONDS = 3_600
+
+# What is left is for the event before the run and, after it, for the last batch
+# and the release of the job.
+RUN_SHARE = 0.9
 
 # An attempt without a pause needs a delivery; there are fewer than this in a day.
 MOST_ATTEMPTS = 1_000
@@ -131,6 +135,12 @@ VARIABLES = (
         " project. Empty: they stand in the log and in the job only.",
     ),
     Variable("MAX_ATTEMPTS", "5", "How often a job is claimed before it is a dead letter."),
+    Variable(
+        "FUNCTION_TIMEOUT_SECONDS",
+        "540",
+        "The timeout that the function is deployed with. A job is stopped when nine tenths of it"
+        " have passed, and goes on, or begins anew, in the next delivery.",
+    ),
     Variable("LEASE_SECONDS", "60", "How long a claim on a job holds without being renewed."),
     Variable(
         "RETRY_SECONDS",
@@ -296,7 +306,8 @@ class _Loader:
         dedup = self._whole("DEDUP_TTL_SECONDS", 1, MOST_TTL_SECONDS)
         manifest_ttl = self._whole("MANIFEST_TTL_SECONDS", 1, MOST_TTL_SECONDS)
         attempts = self._whole("MAX_ATTEMPTS", 1, MOST_ATTEMPTS)
-        lease = self._whole("LEASE_SECONDS", 1, MOST_LEASE_SECONDS)
+        lease = self._whole("LEASE_SECONDS", 1, MOST_FUNCTION_SECONDS)
+        timeout = self._whole("FUNCTION_TIMEOUT_SECONDS", 1, MOST_FUNCTION_SECONDS)
         retry = self._whole("RETRY_SECONDS", 0, MOST_RETRY_SECONDS)
         max_bytes = self._whole("MAX_BUNDLE_BYTES", 1, MOST_BYTES)
         max_unpacked = self._whole("MAX_UNPACKED_BYTES", 1, MOST_BYTES)
@@ -347,6 +358,7 @@ class _Loader:
                 lease=timedelta(seconds=lease),
                 max_attempts=attempts,
                 retry=timedelta(seconds=retry),
+                run=timedelta(seconds=timeout) * RUN_SHARE,
             ),
             claim_collection=names[0],
             manifest_collection=names[1],

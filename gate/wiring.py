@@ -69,6 +69,7 @@ class Gate:
     @cached_property
     def ingest(self) -> Ingest:
         """Return what runs jobs."""
+        from gate.heartbeat import heartbeat, shutting_down
         from gate.ingest import Ingest
         from gate.sinks.factory import open_sink
 
@@ -83,6 +84,8 @@ class Gate:
             product=f"shapefile-gate {__version__}",
             new_token=_token,
             monotonic=time.monotonic,
+            heartbeat=heartbeat,
+            shutting_down=shutting_down,
         )
 
     @cached_property

@@ -14,7 +14,7 @@ delivery, before or after it takes effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -291,6 +291,7 @@ class World:
         self.sink.on = self._sink_step
         self.sent = Letters()
         self.reader = Reader()
+        self.stopping = False
         self.deliveries: list[Delivery] = []
         self.effects: list[Revision] = []
         self._seen: dict[str, Dataset] = {}
@@ -318,6 +319,8 @@ class World:
             product="test",
             new_token=lambda: f"token-{next(self._numbers)}",
             monotonic=lambda: self.clock.passed_seconds,
+            heartbeat=lambda _pulse: nullcontext(),
+            shutting_down=lambda: self.stopping,
         )
         history = MemoryHistory(self.store)
         self.redrive = Redrive(

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from gate import log
@@ -33,6 +32,7 @@ from gate.sinks.formats import Origin
 from gate.sinks.layout import Attempt
 from gate.sinks.pointer import Pointer, Superseded
 from gate.sinks.port import Outdated, Publication, Published, Table
+from gate.workspace import workspace
 
 _JSON = "application/json"
 _NDJSON = "application/x-ndjson"
@@ -91,8 +91,8 @@ class CloudStorageSink:
         )
         upload = _Uploads(place, attempt)
         try:
-            with TemporaryDirectory(prefix="gate-") as workdir:
-                mine = self._store(publication, table, report, upload, Path(workdir))
+            with workspace() as workdir:
+                mine = self._store(publication, table, report, upload, workdir)
             outcome = self._make_current(publication, mine, upload, still_owner)
         except BaseException:
             upload.discard()

@@ -260,7 +260,7 @@ def test_a_letter_whose_job_has_moved_on_is_no_crash(world: World) -> None:
     last = early[-1]
     for _ in range(5):
         world.deliver(last)
-        world.clock.advance(60)
+        world.clock.advance(600)
     world.faults.before("letters.send", world.store.jobs.clear)
     assert world.deliver(last) is Answer.ACK
     assert world.outcomes[-1] is Outcome.BURIED

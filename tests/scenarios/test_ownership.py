@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,7 +122,8 @@ def test_a_zombie_cannot_fail_the_new_holder(world: World, last: ObjectFinalized
 
 def test_a_late_completion_counts_if_nobody_took_over(world: World, last: ObjectFinalized) -> None:
     """E6: a worker ten minutes past its lease, and not replaced, completes its job."""
-    world.reader.on_row = lambda number: world.clock.advance(600 if number == 2 else 0)
+    inner = world.sink.on
+    world.sink.on = lambda step: (inner(step), world.clock.advance(600 * (step == "answer")))
     assert world.deliver(last) is Answer.ACK
     assert [(job.state, job.fence, job.attempts) for job in world.jobs] == [(State.DONE, 1, 1)]
 
@@ -292,8 +294,10 @@ def test_concurrent_runs_use_folders_of_their_own(world: World, last: ObjectFina
     assert world.rows("in/rivers") == expected("other")
 
 
-def test_a_job_that_vanished_is_not_completed(world: World, last: ObjectFinalized) -> None:
-    """E4: a worker whose job and manifest were removed writes nothing and publishes nothing."""
+def test_a_job_that_vanished_is_not_completed(
+    world: World, last: ObjectFinalized, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """E15: a worker whose job and manifest were removed publishes nothing and says so loudly."""
 
     def vanish() -> None:
         world.store.jobs.clear()
@@ -305,6 +309,8 @@ def test_a_job_that_vanished_is_not_completed(world: World, last: ObjectFinalize
     assert world.deliveries[-1].ending.state is None
     assert not world.effects
     assert not world.jobs
+    ended = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (ended["severity"], ended["decision"]) == ("ERROR", "vanished")
 
 
 def test_a_job_that_is_made_again_does_not_repeat_a_fence(

@@ -103,10 +103,10 @@ def test_a_job_that_kills_every_worker_ends_as_a_dead_letter(world: World) -> No
 
     world.reader.on_row = kill
     for _ in range(4):
-        world.clock.advance(61)
+        world.clock.advance(601)
         assert world.swept() is Answer.NACK
     world.redeliver(*world.upload_bundle("in/rivers", "other")[:-1])
-    world.clock.advance(61)
+    world.clock.advance(601)
     world.reader.on_row = lambda _number: None
     world.sweep()
     assert world.states == [State.DEAD, State.DONE]

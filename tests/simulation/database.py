@@ -37,11 +37,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a read found; `update_time` is a number that grows with every write."""
+    """What a read found; `update_time` grows with every write."""
 
     reference: Reference
     document: Document | None
-    update_time: int | None
+    update_time: datetime | None
     read_time: datetime
 
     @property
@@ -67,7 +67,7 @@ class Snapshot:
 class Unchanged:
     """The condition that a document was last written at `update_time`."""
 
-    update_time: int
+    update_time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Written:
     The values of its transforms are in the order of their field paths.
     """
 
-    update_time: int
+    update_time: datetime
     transform_results: tuple[Result, ...]
 
 
@@ -95,8 +95,8 @@ class Database:
     clock: Callable[[], datetime]
     around: Around = undisturbed
     watch: Watch = lambda _collection, _key, _document: None
-    stored: dict[Reference, tuple[Document, int]] = field(default_factory=dict)
-    _times: Iterator[int] = field(default_factory=lambda: count(1))
+    stored: dict[Reference, tuple[Document, datetime]] = field(default_factory=dict)
+    _moments: Iterator[int] = field(default_factory=lambda: count(1))
 
     def collection(self, name: str) -> Collection:
         """Return a collection."""
@@ -106,7 +106,7 @@ class Database:
         """Return writes that are committed together."""
         return Batch(self)
 
-    def write_option(self, *, last_update_time: int) -> Unchanged:
+    def write_option(self, *, last_update_time: datetime) -> Unchanged:
         """Return the condition that a document has not changed since."""
         return Unchanged(last_update_time)
 
@@ -141,8 +141,8 @@ class Database:
         """Apply all writes, or raise for the first whose condition does not hold."""
         for write in writes:
             write.check(self.stored.get(write.reference))
-        time = next(self._times)
         now = self.clock()
+        time = now + next(self._moments) * datetime.resolution
         results = []
         for write in writes:
             before = self.stored.get(write.reference)
@@ -213,7 +213,7 @@ class Write:
     fields: Document
     unchanged: Unchanged | None = None
 
-    def check(self, before: tuple[Document, int] | None) -> None:
+    def check(self, before: tuple[Document, datetime] | None) -> None:
         """Raise what Firestore answers if the condition of the write does not hold."""
         if self.kind == "create" and before is not None:
             raise api.AlreadyExists(f"{self.reference} exists")

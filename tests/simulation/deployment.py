@@ -8,6 +8,7 @@ memory; every call to them is a point where others may run and faults may strike
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -162,6 +163,8 @@ class Deployment:
             product="simulation",
             new_token=self._token,
             monotonic=lambda: self.schedule.seconds,
+            heartbeat=lambda _pulse: nullcontext(),
+            shutting_down=lambda: False,
         )
         reconcile = Reconcile(store, source, intake, BUCKET, "", self.settings.retention.manifests)
         sweep = Sweep(

@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gate import job
-from gate.errors import ChecksumError, CorruptError, GateError, HeldError, StorageBusyError
+from gate.errors import (
+    ChecksumError,
+    CorruptError,
+    GateError,
+    HeldError,
+    ShutdownError,
+    StorageBusyError,
+)
 from gate.identity import Pin, Revision
 from gate.job import (
     ENDED,
@@ -122,11 +129,11 @@ def test_a_live_lease_is_respected_until_its_last_moment() -> None:
 
 
 def test_a_take_over_raises_fence_and_attempts_and_remembers_why() -> None:
-    """E2: the new holder has fence + 1, attempts + 1, a whole lease, and the old one's story."""
+    """E2: the new holder has fence + 1, attempts + 1, a lease of its own, and the old story."""
     stolen = claimed(a_job(lease_expires_at=NOW))
     assert isinstance(stolen, Claimed)
     assert (stolen.job.state, stolen.job.fence, stolen.job.attempts) == (State.RUNNING, 3, 3)
-    assert (stolen.job.token, stolen.job.lease_expires_at) == ("taker", NOW + LIMITS.lease)
+    assert (stolen.job.token, stolen.job.lease_expires_at) == ("taker", NOW + 4 * LIMITS.lease)
     [entry] = stolen.job.history
     assert (entry.code, entry.fence, entry.attempt, entry.at) == ("lease_expired", 2, 2, NOW)
 
@@ -163,7 +170,7 @@ def test_a_renewal_moves_the_lease_and_nothing_else() -> None:
     """E2: a heartbeat counts the lease from now; fence, attempts and token stay."""
     before = a_job()
     after = job.renewed(before, now=NOW, limits=LIMITS)
-    assert after == replace(before, lease_expires_at=NOW + LIMITS.lease)
+    assert after == replace(before, lease_expires_at=NOW + 2 * LIMITS.lease)
 
 
 def test_an_end_carries_its_time_and_what_is_known() -> None:
@@ -341,3 +348,52 @@ def test_a_revived_job_waits_for_nothing_that_its_letter_waited_for() -> None:
     assert job.notified(late).due_at is None
     revived = job.revive(job.notified(late), token="t", now=NOW, limits=LIMITS).job
     assert isinstance(claimed(revived, NOW + LIMITS.lease), Claimed)
+
+
+def test_a_run_that_was_cut_short_is_due_at_once() -> None:
+    """E17: a run that the function's time did not suffice for costs an attempt and no pause."""
+    after = job.cut_short(a_job(), now=NOW, limits=LIMITS, progress=False)
+    assert (after.state, after.attempts, after.next_attempt_at) == (State.FAILED, 2, NOW)
+    assert (after.history[-1].code, after.history[-1].attempt) == ("out_of_time", 2)
+    assert isinstance(claimed(after), Claimed)
+
+
+def test_a_bundle_that_never_fits_the_time_is_dead_with_advice() -> None:
+    """E17: the last attempt that is cut short ends the job, and its letter says what helps."""
+    after = job.cut_short(a_job(attempts=3), now=NOW, limits=LIMITS, progress=False)
+    assert (after.state, after.attempts, after.notified) == (State.DEAD, 3, False)
+    assert after.history[-1].code == "too_slow"
+    assert "split the layer" in after.history[-1].message
+
+
+def test_progress_gives_a_run_that_was_cut_short_its_attempts_back() -> None:
+    """E17: a run that has published something leaves less to do, so counting begins anew."""
+    after = job.cut_short(a_job(attempts=3), now=NOW, limits=LIMITS, progress=True)
+    again = claimed(after)
+    assert isinstance(again, Claimed)
+    assert (again.job.attempts, again.job.fence) == (1, 3)
+
+
+def test_an_interrupted_run_costs_no_attempt() -> None:
+    """E2: a job that was given back in a shutdown can be claimed at once for the same attempt."""
+    after = job.interrupted(a_job(), ShutdownError("stopped"), now=NOW)
+    again = claimed(after)
+    assert isinstance(again, Claimed)
+    assert (again.job.attempts, again.job.fence) == (2, 3)
+    assert [entry.code for entry in again.job.history] == ["shutdown"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "seconds"), [(1, 60), (2, 120), (3, 240), (4, 480), (5, 486), (6, 486), (99, 486)]
+)
+def test_each_attempt_has_twice_the_lease_up_to_the_time_of_a_run(
+    attempt: int, seconds: int
+) -> None:
+    """E16: a call that outlasted a lease, heartbeat and all, gets a longer one the next time."""
+    limits = replace(LIMITS, run=486 * SECOND)
+    assert limits.lease_of(attempt) == seconds * SECOND
+
+
+def test_a_lease_longer_than_a_run_stays_as_it_is() -> None:
+    """E16: the time of a run bounds how a lease grows, not what the deployment has chosen."""
+    assert replace(LIMITS, run=SECOND).lease_of(3) == LIMITS.lease

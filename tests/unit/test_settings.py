@@ -32,6 +32,7 @@ def test_defaults_are_the_documented_ones() -> None:
     assert settings.retention.manifests == timedelta(days=1)
     assert settings.limits.lease == timedelta(seconds=60)
     assert settings.limits.max_attempts == 5
+    assert settings.limits.run == timedelta(seconds=486)
     assert settings.limits.retry == timedelta(seconds=10)
     assert settings.limits.retry_most == timedelta(minutes=10)
     patience = Patience(timedelta(seconds=30), timedelta(hours=1), timedelta(days=1))
@@ -70,6 +71,7 @@ def test_every_variable_is_read() -> None:
             "DEAD_LETTER_TOPIC": "projects/p/topics/t",
             "MAX_ATTEMPTS": "6",
             "LEASE_SECONDS": "7",
+            "FUNCTION_TIMEOUT_SECONDS": "10",
             "RETRY_SECONDS": "0",
             "MAX_BUNDLE_BYTES": "9",
         }
@@ -81,9 +83,10 @@ def test_every_variable_is_read() -> None:
     assert (retention.settle, retention.claims, retention.manifests) == tuple(
         timedelta(seconds=seconds) for seconds in (1, 86401, 3)
     )
-    assert (limits.max_attempts, limits.lease, limits.retry) == (
+    assert (limits.max_attempts, limits.lease, limits.run, limits.retry) == (
         6,
         timedelta(seconds=7),
+        timedelta(seconds=9),
         timedelta(0),
     )
     patience = Patience(timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=3))
@@ -190,6 +193,7 @@ RANGES = [
     ("MANIFEST_TTL_SECONDS", 1, 315_360_000),
     ("MAX_ATTEMPTS", 1, 1_000),
     ("LEASE_SECONDS", 1, 3_600),
+    ("FUNCTION_TIMEOUT_SECONDS", 1, 3_600),
     ("RETRY_SECONDS", 0, 600),
     ("MAX_BUNDLE_BYTES", 1, 1 << 40),
     ("MAX_UNPACKED_BYTES", 1, 1 << 40),
