@@ -253,8 +253,13 @@ class FirestoreStore:
             if job.ended:
                 batch.set(*self._claim_note(job), merge=True)
             if job.fence > held.job.fence:
-                fence = {**bundle_fields(bundle), "fence": firestore.Maximum(job.fence)}
-                batch.set(self._manifests.document(bundle_id(bundle)), fence, merge=True)
+                pending = {
+                    **bundle_fields(bundle),
+                    "fence": firestore.Maximum(job.fence),
+                    "wake_at": self._clock() + self._retention.settle,
+                    "expires_at": firestore.DELETE_FIELD,
+                }
+                batch.set(self._manifests.document(bundle_id(bundle)), pending, merge=True)
 
         results = self._commit(write)
         if results is not None:

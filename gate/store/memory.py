@@ -125,7 +125,9 @@ class MemoryStore:
                 if job.ended:
                     self._mark_claim(job)
                 if job.fence > held.job.fence:
-                    self._raise_fence(job)
+                    document = self._raise_fence(job)
+                    document["wake_at"] = self._clock() + self._retention.settle
+                    document.pop("expires_at", None)
             elif stored.job != job:
                 return None
             return self._stored_job(job.id)
@@ -271,11 +273,12 @@ class MemoryStore:
         document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
         self._versions[key] = next(self._counter)
 
-    def _raise_fence(self, job: Job) -> None:
+    def _raise_fence(self, job: Job) -> dict[str, Any]:
         key = bundle_id(job.revision.bundle)
         document = self.manifests.setdefault(key, bundle_fields(job.revision.bundle))
         document["fence"] = max(job.fence, document.get("fence", 0))
         self._versions[key] = next(self._counter)
+        return document
 
     def _write_job(self, job: Job) -> None:
         document = job_fields(job)

@@ -195,8 +195,9 @@ class Store(Protocol):
         Return `None` if it is not: somebody else has moved it, or it is gone.
         Succeeds if this very write had landed before and its answer was lost.
         When the job has ended, the claim of the event that dispatched it says
-        so, in the same transaction; when its fence has grown, so does that of
-        the manifest. The expiry time stands on finished jobs only.
+        so, in the same transaction. When its fence has grown, so does that of
+        the manifest, which is then due for the sweep and does not expire. The
+        expiry time stands on finished jobs only.
         """
         ...
 

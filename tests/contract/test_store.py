@@ -506,6 +506,21 @@ def test_the_manifest_keeps_the_greatest_fence(bench: StoreBench) -> None:
     assert _fence(bench, stored) == 2
 
 
+def test_a_claim_keeps_its_manifest_from_expiring(bench: StoreBench) -> None:
+    """Design 3, H7: a finished bundle whose job is taken up again has something pending."""
+    stored = bench.dispatched(*WHOLE)
+    bundle_document = bench.claim_document(claim_of(WHOLE[0]))["bundle"]
+    _publish(bench, stored.job, finished=True)
+    later = stored.now + LIMITS.lease * 2
+    taken = job.claim(stored.job, token="taker", now=later, limits=LIMITS)
+    assert isinstance(taken, job.Claimed)
+    bench.store.replace(stored, taken.job)
+    document = bench.document("manifests", bundle_document)
+    assert document is not None
+    assert "expires_at" not in document
+    assert document["wake_at"] is not None
+
+
 def test_a_job_that_is_made_again_leaves_the_greater_fence(bench: StoreBench) -> None:
     """Scenario E15: the fence of a manifest is a max-register, whatever a later job brings."""
     stored = bench.dispatched(*WHOLE)
