@@ -130,8 +130,8 @@ class _Layer:
         self._lineage = described(table.schema, origin.lineage, pyogrio=pyogrio.__version__)
         self._name = table_name(origin.name)
         self._crs = None if table.geo_crs is None else json.dumps(table.geo_crs)
-        kind = (table.schema.field(GEOMETRY).metadata or {}).get(GEOMETRY_TYPE, b"Unknown")
-        self._type = kind.decode()
+        kind = (table.schema.field(GEOMETRY).metadata or {}).get(GEOMETRY_TYPE)
+        self._type = (kind or b"Unknown").decode()
         names = list(table.schema.names)
         self._losses: Counter[tuple[str, str]] = Counter()
         if _ROW_NUMBERS in names:

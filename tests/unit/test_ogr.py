@@ -52,6 +52,12 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: row.get("n") or 0)
 
 
+def geometry_type(path: Path) -> str:
+    """Return the type of a layer; "2.5D" is another word for Z."""
+    stated: str = pyogrio.read_info(path)["geometry_type"]
+    return f"{stated.removeprefix('2.5D ')} Z" if stated.startswith("2.5D ") else stated
+
+
 def fields(**columns: pa.Array) -> Layer:
     """Return a layer of points with these columns and their number, `n`."""
     count = len(next(iter(columns.values())))
@@ -241,7 +247,7 @@ def test_stated_types_are_those_of_the_layer(form: Format, tmp_path: Path) -> No
     path, _ = written(form, shapes("MultiPolygon", *pieces), tmp_path)
 
     found = pyogrio.read_dataframe(path)
-    assert pyogrio.read_info(path)["geometry_type"] == "MultiPolygon"
+    assert geometry_type(path) == "MultiPolygon"
     assert {each.geom_type for each in found.geometry if each} == {"MultiPolygon"}
     assert {each.area for each in found.geometry if each} == {0.5}
 
@@ -253,8 +259,18 @@ def test_heights_are_kept(form: Format, tmp_path: Path) -> None:
     path, _ = written(form, layer, tmp_path)
 
     (line,) = pyogrio.read_dataframe(path).geometry
-    assert pyogrio.read_info(path)["geometry_type"] in {"MultiLineString Z", "2.5D MultiLineString"}
+    assert geometry_type(path) == "MultiLineString Z"
     assert shapely.get_coordinates(line, include_z=True)[:, 2].tolist() == [1, 2]
+
+
+@BOTH
+def test_a_layer_without_a_stated_type_takes_any(form: Format, tmp_path: Path) -> None:
+    """Issue 4: where nobody says which shapes there are, each stays what it is."""
+    path, _ = written(form, shapes("", wkb(SQUARE, "POINT (1 2)", None)), tmp_path)
+
+    found = pyogrio.read_dataframe(path).geometry
+    assert geometry_type(path) == "Unknown"
+    assert {each.geom_type for each in found if each} == {"Polygon", "Point"}
 
 
 @pytest.mark.parametrize(
