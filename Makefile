@@ -8,6 +8,7 @@ PYTHON = python3.11
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 FUZZ = .venv-fuzz/bin
+MUTATE = .venv-mutate/bin
 SECONDS = 60
 SEEDS = 10000
 FROM = 0
@@ -15,7 +16,7 @@ WITHOUT =
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz simulate docs deployable bench bench-read bench-sinks bench-storm bench-postgis bench-stalls clean
+.PHONY: help demo up test test-lowest lint fuzz simulate mutate docs deployable bench bench-read bench-sinks bench-storm bench-postgis bench-stalls clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -25,6 +26,7 @@ help:
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
 	@echo 'make simulate     play SEEDS=10000 histories FROM=0; one alone is told in full'
+	@echo 'make mutate       change the core in every small way, and see a test fail for each'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make bench        measure the event path on the Firestore emulator'
@@ -68,6 +70,9 @@ fuzz: .venv-fuzz/.installed
 simulate: .venv/.installed
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)'
 
+mutate: .venv-mutate/.installed
+	@$(MUTATE)/python -m tests.mutation
+
 docs: .venv/.installed
 	$(BIN)/python -m tests.tooling.reference
 
@@ -96,7 +101,7 @@ bench-stalls: .venv/.installed
 	@$(BIN)/python -m benchmarks.stalls
 
 clean:
-	rm -rf .venv .venv-lowest .venv-fuzz .cache .coverage .hypothesis .mypy_cache .pytest_cache \
+	rm -rf .venv .venv-lowest .venv-fuzz .venv-mutate mutants .cache .coverage .hypothesis .mypy_cache .pytest_cache \
 		.ruff_cache build *.egg-info
 
 .venv/.installed: requirements.txt tests/requirements.txt pyproject.toml
@@ -116,4 +121,10 @@ clean:
 	@PYTHON=$(PYTHON) sh .ci/system python
 	@$(PYTHON) -m venv --clear .venv-fuzz
 	$(FUZZ)/$(PIP_INSTALL) -r tests/fuzz/requirements.txt
+	@touch $@
+
+.venv-mutate/.installed: requirements.txt tests/requirements.txt tests/mutation/requirements.txt
+	@PYTHON=$(PYTHON) sh .ci/system python
+	@$(PYTHON) -m venv --clear .venv-mutate
+	$(MUTATE)/$(PIP_INSTALL) -r tests/mutation/requirements.txt
 	@touch $@

@@ -223,3 +223,10 @@ def test_normal_forms_are_one_spelling() -> None:
     composed, decomposed = "\u00fcber", "u\u0308ber"
     known = spelt(*(f"{composed}{ext}" for ext in PRIMARY_EXTENSIONS), f"{decomposed}.dbf")
     assert not known.mixes(Revision.of(BUNDLE, known.current()), PRIMARY_EXTENSIONS)
+
+
+def test_spellings_that_differ_in_their_last_letter_are_two() -> None:
+    """B6: `roadS.dbf` beside a whole `roads` is another spelling, however late that shows."""
+    components = {"in/roads.shp": 1, "in/roads.shx": 2, "in/roads.dbf": 3, "in/roadS.dbf": 4}
+    known = Manifest(BUNDLE, components)
+    assert known.mixes(Revision.of(BUNDLE, known.current()), PRIMARY_EXTENSIONS)
