@@ -8,20 +8,21 @@ memory; every call to them is a point where others may run and faults may strike
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from random import Random
 from typing import Any
 
-from gate import ledger, settings
+from gate import ingest, ledger, settings
 from gate.errors import TransientError
 from gate.events import ObjectFinalized
 from gate.identity import Revision
 from gate.ingest import Ingest
 from gate.intake import Intake
 from gate.look import Look
+from gate.ownership import Ownership
 from gate.reconcile import Reconcile
 from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
@@ -31,12 +32,14 @@ from gate.store.firestore import Collections
 from gate.store.firestore_agenda import FirestoreAgenda
 from gate.sweep import Sweep
 from tests.simulation.database import Database
-from tests.simulation.schedule import Schedule
+from tests.simulation.schedule import WAIT_SECONDS, Lock, Schedule
 from tests.simulation.weather import Weather
 from tests.world import BUCKET, Answer, Letters, Reader
 
 COLLECTIONS = Collections("claims", "manifests", "jobs", "sweep")
 OpenDatabase = Callable[[Callable[[], datetime]], Database]
+# Longer than the real one, for the sake of speed; a lease lasts sixty.
+PULSE_SECONDS = 15.0
 SKEWS_SECONDS = (0.0, 0.0, -600.0, 600.0)
 
 
@@ -131,6 +134,52 @@ class Deployment:
     def _token(self) -> str:
         return f"token-{next(self._tokens)}"
 
+    @contextmanager
+    def _heartbeat(self, pulse: Callable[[], object]) -> Iterator[None]:
+        """Call `pulse` now and then in a task beside, which dies with the one that works."""
+        worker = self.schedule.task
+        assert worker is not None
+        beating, under_way = True, False
+
+        def beat() -> None:
+            nonlocal under_way
+            while beating:
+                self.schedule.sleep(PULSE_SECONDS)
+                under_way = True
+                try:
+                    if beating:
+                        pulse()
+                finally:
+                    under_way = False
+
+        self.schedule.spawn(f"{worker.name} beat", beat, part_of=worker.process)
+        try:
+            yield
+        finally:
+            beating = False
+            while under_way and not worker.process.killed:
+                self.schedule.sleep(WAIT_SECONDS)
+
+    def _shutting_down(self) -> bool:
+        task = self.schedule.task
+        return task is not None and task.process.stopping
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let tasks wait for each other where threads would, while the context lasts."""
+
+        def owned(*facts: Any) -> Ownership:
+            own = Ownership(*facts)
+            lock: Any = Lock(self.schedule)
+            own._lock = lock
+            return own
+
+        ingest.Ownership = owned  # type: ignore[assignment, misc]
+        try:
+            yield
+        finally:
+            ingest.Ownership = Ownership  # type: ignore[misc]
+
     def _instance(self, skew_seconds: float) -> Instance:
         skew = timedelta(seconds=skew_seconds)
         store = FirestoreAgenda(
@@ -152,7 +201,7 @@ class Deployment:
             ),
             self._token,
         )
-        ingest = Ingest(
+        worker = Ingest(
             store=store,
             source=source,
             sink=sink,
@@ -163,14 +212,14 @@ class Deployment:
             product="simulation",
             new_token=self._token,
             monotonic=lambda: self.schedule.seconds,
-            heartbeat=lambda _pulse: nullcontext(),
-            shutting_down=lambda: False,
+            heartbeat=self._heartbeat,
+            shutting_down=self._shutting_down,
         )
         reconcile = Reconcile(store, source, intake, BUCKET, "", self.settings.retention.manifests)
         sweep = Sweep(
             store=store,
-            look=Look(store, source, intake, ingest, letters, self.settings),
-            run=ingest,
+            look=Look(store, source, intake, worker, letters, self.settings),
+            run=worker,
             reconcile=reconcile if self.settings.source_bucket else None,
             settings=self.settings,
             new_token=self._token,
@@ -178,4 +227,4 @@ class Deployment:
         )
         nobody_asks: Any = None
         redrive = Redrive(store, nobody_asks, source, self.settings, self._token)
-        return Instance(intake, ingest, sweep, redrive)
+        return Instance(intake, worker, sweep, redrive)

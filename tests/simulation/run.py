@@ -68,7 +68,9 @@ def run(seed: int, guard: str = "", open_database: OpenDatabase = Database) -> R
         watch = deployment.database.watch = Watch(deployment)
         story = Story(deployment, faults_of)
         try:
-            faults = [*story.play(), *watch.wrong, *log.faults(story.answered)]
+            with deployment.running():
+                faults = story.play()
+            faults += [*watch.wrong, *log.faults(story.answered)]
         except Exception as error:  # noqa: BLE001  whatever it is, it is told with its seed
             faults = [*watch.wrong, "".join(traceback.format_exception(error))]
     account = tuple(

@@ -18,6 +18,8 @@ from tests.world import Crash
 
 EPOCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MOST_STEP_SECONDS = 0.04
+# How often a task that waits for another looks whether it may go on.
+WAIT_SECONDS = 0.5
 
 
 class EndlessError(AssertionError):
@@ -33,12 +35,39 @@ class Task:
     wakes_seconds: float
     killed: bool = False
     cut_off: bool = False
+    stopping: bool = False
     part_of: Task | None = None
 
     @property
     def process(self) -> Task:
         """Return the task that lives and dies with this one, itself if it is alone."""
         return self.part_of or self
+
+
+class Lock:
+    """A lock for tasks: who has to wait for it lets others run."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._held = False
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        """Take the lock; without `blocking`, tell whether it could be had at once."""
+        while self._held and blocking:
+            self._schedule.sleep(WAIT_SECONDS)
+        taken = not self._held
+        self._held = True
+        return taken
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._held = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What goes wrong around a call: kills, refusals, lost answers, stalls, a network that is cut.
+"""What goes wrong around a call: kills, shutdowns, refusals, lost answers, stalls, cut networks.
 
 Which of these a run meets at all, and how often, is drawn once for each seed, so
 that rare combinations are not drowned by common ones.
@@ -30,10 +30,12 @@ ERRORS = {
     "reader": StorageBusyError("503"),
     "letters": StoreBusyError("unavailable"),
 }
-KINDS = ("kill", "refuse", "cut", "stall")
+KINDS = ("kill", "refuse", "cut", "stall", "shutdown")
 RATES = (0.0, 0.0, 0.003, 0.01, 0.04)
-# How often a worker stalls where its job can be taken from it for nothing but the
-# sink to notice: between the last question to the owner and the sink's one step.
+# How often somebody stalls where others are most likely to come in between: after the
+# last question to the owner, before the sink's one step; between the decision to
+# dispatch and the dispatch.
+DELICATE = ("sink.swap", "firestore.commit create jobs")
 ZOMBIES = (0.0, 0.0, 0.5)
 # From a hiccup to longer than a lease, and than the longest pause between attempts.
 STALL_SECONDS = (0.5, 5.0, 30.0, 65.0, 130.0, 700.0)
@@ -73,7 +75,7 @@ class Weather:
         self.schedule.pause()
         if self.calm:
             return
-        if task.cut_off and name.startswith("firestore"):
+        if task.process.cut_off and name.startswith("firestore"):
             raise self._error(name)
         match self._fault(name):
             case "kill":
@@ -85,14 +87,17 @@ class Weather:
                 raise self._error(name)
             case "cut":
                 self.schedule.note(f"cut off {when} {name}")
-                task.cut_off = True
+                task.process.cut_off = True
+            case "shutdown":
+                self.schedule.note(f"is to stop {when} {name}")
+                task.process.stopping = True
             case "stall":
                 seconds = self.random.choice(STALL_SECONDS)
                 self.schedule.note(f"stalls {seconds:g} s {when} {name}")
                 self.schedule.sleep(seconds)
 
     def _fault(self, name: str) -> str:
-        if name == "sink.swap" and self.random.random() < self.zombies:
+        if name.startswith(DELICATE) and self.random.random() < self.zombies:
             return "stall"
         roll = self.random.random()
         for kind, rate in self.rates.items():
