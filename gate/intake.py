@@ -53,6 +53,10 @@ class Receipt:
         return self.outcome in UNSETTLED
 
 
+def _ready() -> None:
+    """Stand for a process that can run jobs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """Take in events over a store.
@@ -60,13 +64,16 @@ class Intake:
     `siblings` lists the live objects whose names begin as a component's does;
     it is asked once, directly before a dispatch, for sidecars whose events are
     still on their way.
-    `new_token` returns a new random text for each call.
+    `new_token` returns a new random text for each call. `ready` raises
+    `ConfigurationError` while this process could run no job: it is asked before
+    one is begun, so that no attempt is spent and the event comes again.
     """
 
     store: Store
     settings: Settings
     siblings: Callable[[Component], Iterable[Pin]]
     new_token: Callable[[], str]
+    ready: Callable[[], object] = _ready
 
     def __call__(self, event: ObjectFinalized) -> Receipt:
         """Take in one event.
@@ -151,6 +158,7 @@ class Intake:
 
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
         """Dispatch what is due, with the sidecars that are already in the bucket."""
+        self.ready()
         known = recorded.manifest
         found = self._found(claim.component, known)
         revision = Revision.of(known.bundle, known.joined(found).current())
@@ -228,6 +236,7 @@ class Intake:
         if isinstance(claimed, job.Busy):
             until = claimed.until.isoformat(timespec="seconds")
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}, until {until}", claim)
+        self.ready()
         taken = claimed.job
         buried = job.exhausted(taken, self.settings.limits)
         outcome = Outcome.BURIED if buried else Outcome.RESUMED

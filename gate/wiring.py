@@ -64,7 +64,7 @@ class Gate:
     @cached_property
     def intake(self) -> Intake:
         """Return what takes in events."""
-        return Intake(self._store, self.settings, self._siblings, _token)
+        return Intake(self._store, self.settings, self._siblings, _token, self._ready)
 
     @cached_property
     def ingest(self) -> Ingest:
@@ -104,7 +104,12 @@ class Gate:
 
     @cached_property
     def sweep(self) -> Sweep:
-        """Return what does what no event will do."""
+        """Return what does what no event will do.
+
+        Raises `ConfigurationError` while this process could run no job: the
+        attempts of those that are due are not spent on it.
+        """
+        self._ready()
         from gate.look import Look
         from gate.sweep import Sweep
 
@@ -206,6 +211,9 @@ class Gate:
 
         return CloudStorageSource(self._storage)
 
+    def _ready(self) -> None:
+        ready(self.settings.policies)
+
     def _siblings(self, component: Component) -> Iterator[Pin]:
         bundle = component.bundle
         return self._source.siblings(bundle.bucket, bundle.folder, component.sibling_start)
@@ -223,6 +231,13 @@ def opener(policies: Policies = DEFAULTS) -> OpenLayer:
             yield layer
 
     return opened
+
+
+def ready(policies: Policies) -> str:
+    """Prove that this process can read shapefiles; see `gate.shapefile.ready`."""
+    from gate.shapefile.ready import prove_ready
+
+    return prove_ready(policies)
 
 
 def inspector(settings: Settings, progress: Callable[[str, int], object]) -> Inspect:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import fiona
@@ -248,13 +249,17 @@ def _middle(crs: LayerCrs, bounds: Bounds) -> tuple[float, float] | None:
     x, y = (west + east) / 2, (south + north) / 2
     if crs.kind == "geographic":
         return x, y
+    return located(crs.authority, "EPSG:4326", x, y)
+
+
+def located(source: str, target: str, x: float, y: float) -> tuple[float, float] | None:
+    """Return where a position of one CRS is in another, x first, `None` if nowhere."""
     try:
         with fiona.Env():
-            longitudes, latitudes = transform(crs.authority, "EPSG:4326", [x], [y])
+            [east], [north] = transform(source, target, [x], [y])
     except FionaError:
         return None
-    finite = abs(longitudes[0]) != float("inf") and abs(latitudes[0]) != float("inf")
-    return (longitudes[0], latitudes[0]) if finite else None
+    return (east, north) if isfinite(east) and isfinite(north) else None
 
 
 def _within(longitude: float, latitude: float, area: Mapping[str, float]) -> bool:

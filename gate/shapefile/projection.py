@@ -198,6 +198,18 @@ class Transformation:
             self.bounds = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
 
 
+def located(source: str, target: str, x: float, y: float) -> tuple[float, float] | None:
+    """Return where a position of one CRS is in another, x first, `None` if PROJ fails."""
+    from pyproj import Transformer
+    from pyproj.exceptions import ProjError
+
+    try:
+        east, north = Transformer.from_crs(source, target, always_xy=True).transform(x, y)
+    except ProjError:
+        return None
+    return float(east), float(north)
+
+
 def _beginning(geometry: Any) -> str:
     """Return the first position of a geometry, for the list of rejected rows."""
     if geometry is None:

@@ -136,7 +136,7 @@ MAY_IMPORT = (
         (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c", "gate.gather"),
     ),
     ("gate.shapefile*", (*CORE, "gate.gather", "gate.sinks.port", "gate.shapefile.*")),
-    ("gate.doctor*", (*VALUES, "gate.doctor.*")),
+    ("gate.doctor*", (*VALUES, "gate.doctor.*", "gate.store.documents")),
     ("gate.wiring", ("gate.*",)),
     (
         "gate.local.view",
@@ -163,7 +163,12 @@ ENTRY_POINTS = ("main", "gate.cli", "gate.maintenance", "gate.__main__", "gate.l
 # topics with clients of its own.
 CLIENTS = {
     "cloudevents": ("main",),
-    "fiona": ("gate.shapefile.crs", "gate.shapefile.features", "gate.shapefile.reader"),
+    "fiona": (
+        "gate.shapefile.crs",
+        "gate.shapefile.features",
+        "gate.shapefile.reader",
+        "gate.shapefile.ready",
+    ),
     "flask": ("main",),
     "functions_framework": ("main",),
     "google.api_core": (
