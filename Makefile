@@ -29,6 +29,7 @@ help:
 	@echo 'make mutate       change the core in every small way, and see a test fail for each'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
+	@echo 'make terraform    check terraform/ against stand-ins for the cloud'
 	@echo 'make bench        measure the event path on the Firestore emulator'
 	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
@@ -79,6 +80,10 @@ docs: .venv/.installed
 deployable: .venv/.installed
 	PYTHON=$(PYTHON) sh .ci/deployable
 
+.PHONY: terraform
+terraform: .venv/.installed .cache/checkov/.installed
+	sh .ci/terraform
+
 bench: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system services
 	@$(BIN)/python -m benchmarks.gate
@@ -115,6 +120,12 @@ clean:
 	@PYTHON=$(PYTHON) sh .ci/system python
 	@$(PYTHON) -m venv --clear .venv-lowest
 	$(LOWEST)/$(PIP_INSTALL) --only-binary :all: -r tests/constraints-lowest.txt
+	@touch $@
+
+.cache/checkov/.installed: tests/deployment/requirements.txt
+	@PYTHON=$(PYTHON) sh .ci/system python
+	@$(PYTHON) -m venv --clear .cache/checkov
+	.cache/checkov/bin/$(PIP_INSTALL) -r tests/deployment/requirements.txt
 	@touch $@
 
 .venv-fuzz/.installed: requirements.txt tests/fuzz/requirements.txt

@@ -1,0 +1,151 @@
+locals {
+  environment = merge(var.settings, {
+    DEAD_LETTER_TOPIC  = google_pubsub_topic.dead_letters.id
+    FIRESTORE_DATABASE = local.database
+    SINK               = local.sink
+    SOURCE_BUCKET      = var.source_bucket
+    SOURCE_PREFIX      = var.source_prefix
+  })
+}
+
+resource "google_cloudfunctions2_function" "ingest" {
+  project     = var.project_id
+  name        = "${var.name}-ingest"
+  location    = var.region
+  description = "Takes the events of gs://${var.source_bucket} and loads each version of each shapefile once"
+  labels      = var.labels
+
+  build_config {
+    runtime           = "python311"
+    entry_point       = "ingest"
+    service_account   = google_service_account.build.name
+    docker_repository = google_artifact_registry_repository.images.id
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket_object.code.bucket
+        object = google_storage_bucket_object.code.name
+      }
+    }
+  }
+
+  service_config {
+    available_cpu                    = tostring(var.cpu)
+    available_memory                 = var.memory
+    environment_variables            = local.environment
+    ingress_settings                 = "ALLOW_INTERNAL_ONLY"
+    max_instance_count               = var.max_instances
+    max_instance_request_concurrency = 1
+    service_account_email            = google_service_account.runtime.email
+    timeout_seconds                  = var.timeout_seconds
+    vpc_connector                    = var.vpc_connector
+    vpc_connector_egress_settings    = var.vpc_connector == null ? null : "PRIVATE_RANGES_ONLY"
+
+    dynamic "secret_environment_variables" {
+      for_each = var.secrets
+      content {
+        key        = secret_environment_variables.key
+        project_id = data.google_project.this[0].number
+        secret     = secret_environment_variables.value
+        version    = "latest"
+      }
+    }
+  }
+
+  event_trigger {
+    event_type            = "google.cloud.storage.object.v1.finalized"
+    trigger_region        = local.source_location
+    retry_policy          = "RETRY_POLICY_RETRY"
+    service_account_email = google_service_account.trigger.email
+
+    event_filters {
+      attribute = "bucket"
+      value     = local.source_bucket
+    }
+  }
+
+  depends_on = [google_project_service.apis, time_sleep.grants]
+}
+
+resource "google_cloudfunctions2_function" "sweep" {
+  project     = var.project_id
+  name        = "${var.name}-sweep"
+  location    = var.region
+  description = "Finishes what events began, and finds what they missed"
+  labels      = var.labels
+
+  build_config {
+    runtime           = "python311"
+    entry_point       = "sweep"
+    service_account   = google_service_account.build.name
+    docker_repository = google_artifact_registry_repository.images.id
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket_object.code.bucket
+        object = google_storage_bucket_object.code.name
+      }
+    }
+  }
+
+  service_config {
+    available_cpu                    = tostring(var.cpu)
+    available_memory                 = var.memory
+    environment_variables            = local.environment
+    ingress_settings                 = "ALLOW_INTERNAL_ONLY"
+    max_instance_count               = 1
+    max_instance_request_concurrency = 1
+    service_account_email            = google_service_account.runtime.email
+    timeout_seconds                  = var.timeout_seconds
+    vpc_connector                    = var.vpc_connector
+    vpc_connector_egress_settings    = var.vpc_connector == null ? null : "PRIVATE_RANGES_ONLY"
+
+    dynamic "secret_environment_variables" {
+      for_each = var.secrets
+      content {
+        key        = secret_environment_variables.key
+        project_id = data.google_project.this[0].number
+        secret     = secret_environment_variables.value
+        version    = "latest"
+      }
+    }
+  }
+
+  depends_on = [google_project_service.apis, time_sleep.grants]
+}
+
+# Secrets are named with the number of their project; its id would differ at each plan.
+data "google_project" "this" {
+  count = length(var.secrets) > 0 ? 1 : 0
+
+  project_id = var.project_id
+
+  depends_on = [google_project_service.apis]
+}
+
+resource "google_cloud_scheduler_job" "sweep" {
+  project          = var.project_id
+  region           = var.region
+  name             = "${var.name}-sweep"
+  description      = "Calls the sweep"
+  schedule         = var.sweep_schedule
+  time_zone        = "Etc/UTC"
+  attempt_deadline = "${var.timeout_seconds}s"
+
+  # The next minute is the retry.
+  retry_config {
+    retry_count = 0
+  }
+
+  http_target {
+    http_method = "POST"
+    uri         = google_cloudfunctions2_function.sweep.service_config[0].uri
+
+    oidc_token {
+      service_account_email = google_service_account.scheduler.email
+      audience              = google_cloudfunctions2_function.sweep.service_config[0].uri
+    }
+  }
+
+  depends_on = [google_cloud_run_v2_service_iam_member.scheduler]
+}

@@ -1,0 +1,244 @@
+# The first three are all that must be stated.
+
+variable "project_id" {
+  description = "The project that everything is in."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "project_id is 6 to 30 lower-case letters, digits and hyphens; it is not the number or the display name."
+  }
+}
+
+variable "region" {
+  description = "Where the functions run, such as europe-west1; also where what is created here lies."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "region is one region such as europe-west1; for a bucket of several regions set source_location."
+  }
+}
+
+variable "source_bucket" {
+  description = "The bucket that shapefiles are uploaded to. It is created unless create_source_bucket is false."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$", var.source_bucket))
+    error_message = "source_bucket is the plain name of a bucket: no gs:// and no slash."
+  }
+}
+
+# --- names ---------------------------------------------------------------------
+
+variable "name" {
+  description = "What the names of all that is created begin with."
+  type        = string
+  default     = "gate"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name is 3 to 20 lower-case letters, digits and hyphens, so that the ids of the service accounts stay within 30."
+  }
+}
+
+variable "labels" {
+  description = "Labels for all that can bear some."
+  type        = map(string)
+  default     = {}
+}
+
+# --- input and output ------------------------------------------------------------
+
+variable "create_source_bucket" {
+  description = "Whether to create source_bucket. If it exists already, say false, and where it is in source_location."
+  type        = bool
+  default     = true
+}
+
+variable "source_location" {
+  description = "The location of source_bucket: a region, or one such as EU. Its trigger must be in the same place. Null: region."
+  type        = string
+  default     = null
+}
+
+variable "source_prefix" {
+  description = "Only objects whose names begin with this are taken. Empty: all."
+  type        = string
+  default     = ""
+}
+
+variable "output_bucket" {
+  description = "The bucket for datasets. Null: PROJECT-NAME-datasets, which is created. Ignored when sink is set."
+  type        = string
+  default     = null
+}
+
+variable "sink" {
+  description = "Where datasets go instead of a bucket created here, as the setting SINK says it: gs://bucket/prefix or postgresql://host/database. It must hold no password; see secrets."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.sink == null ? true : can(regex("^(gs|postgresql)://[^/]", var.sink)) && !can(regex("://[^/@]*:[^/@]+@", var.sink))
+    error_message = "sink begins with gs:// or postgresql:// and holds no password; give that through secrets."
+  }
+}
+
+# --- the functions -----------------------------------------------------------------
+
+variable "memory" {
+  description = "The memory of an instance. Its temporary folder, where bundles lie while they are read, is part of it."
+  type        = string
+  default     = "2Gi"
+
+  validation {
+    condition     = can(regex("^[1-9][0-9]*(Mi|Gi)$", var.memory))
+    error_message = "memory is a number with Mi or Gi, such as 2Gi."
+  }
+}
+
+variable "cpu" {
+  description = "The processors of an instance."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = contains([1, 2, 4, 6, 8], var.cpu)
+    error_message = "cpu is 1, 2, 4, 6 or 8."
+  }
+}
+
+variable "max_instances" {
+  description = "How many bundles are ingested at once. It protects what is behind the sink."
+  type        = number
+  default     = 20
+
+  validation {
+    condition     = var.max_instances >= 1 && floor(var.max_instances) == var.max_instances
+    error_message = "max_instances is a whole number from 1."
+  }
+}
+
+variable "timeout_seconds" {
+  description = "How long one call may take. An event gets 540 s at most."
+  type        = number
+  default     = 540
+
+  validation {
+    condition     = var.timeout_seconds >= 60 && var.timeout_seconds <= 540
+    error_message = "timeout_seconds is 60 to 540."
+  }
+}
+
+variable "sweep_schedule" {
+  description = "When the sweep runs, in the format of cron, UTC."
+  type        = string
+  default     = "* * * * *"
+}
+
+variable "settings" {
+  description = "Further settings of the functions, by the names in docs/configuration.md. Those that have a variable here are not among them."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition = alltrue([for name in keys(var.settings) : contains([
+      "CLAIM_COLLECTION",
+      "DEDUP_TTL_SECONDS",
+      "EMPTY_GEOMETRY",
+      "JOB_COLLECTION",
+      "LEASE_SECONDS",
+      "MANIFEST_COLLECTION",
+      "MANIFEST_TTL_SECONDS",
+      "MAX_ATTEMPTS",
+      "MAX_BUNDLE_BYTES",
+      "MAX_ENTRIES",
+      "MAX_UNPACKED_BYTES",
+      "MISSING_CRS",
+      "NAN_COORDINATES",
+      "NULL_GEOMETRY",
+      "READER",
+      "RECONCILE_EVERY_SECONDS",
+      "REQUIRED_EXTS",
+      "RETRY_SECONDS",
+      "SETTLE_SECONDS",
+      "STALLED_AFTER_SECONDS",
+      "SWEEP_COLLECTION",
+      "SWEEP_JOBS",
+      "SWEEP_SECONDS",
+      "TARGET_CRS",
+      "VALIDITY",
+    ], name)])
+    error_message = "settings has a name that is none of docs/configuration.md, or one that another variable here sets (sink, source_bucket, source_prefix, database)."
+  }
+}
+
+variable "secrets" {
+  description = "Environment variables that are read from Secret Manager when an instance starts, such as { PGPASSWORD = \"gate-postgis\" }: the secret of that name, in this project, latest version. The secrets must exist."
+  type        = map(string)
+  default     = {}
+}
+
+variable "vpc_connector" {
+  description = "A Serverless VPC Access connector, by its full name, for a database with a private address. Null: none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.vpc_connector == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/connectors/[^/]+$", var.vpc_connector))
+    error_message = "vpc_connector is projects/PROJECT/locations/REGION/connectors/NAME."
+  }
+}
+
+variable "cloud_sql_iam" {
+  description = "Whether the functions may log in to Cloud SQL by IAM (roles/cloudsql.client and instanceUser)."
+  type        = bool
+  default     = false
+}
+
+variable "extra_requirements" {
+  description = "Further lines for requirements.txt, for sinks whose libraries are not there, such as [\"pyogrio==0.11.1\"]."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for line in var.extra_requirements : can(regex("^[A-Za-z0-9._-]+==[A-Za-z0-9.+!-]+$", line))])
+    error_message = "extra_requirements are pinned: NAME==VERSION."
+  }
+}
+
+# --- Firestore -----------------------------------------------------------------------
+
+variable "create_database" {
+  description = "Whether to create the Firestore database. Do not change it later: see docs/deploy.md."
+  type        = bool
+  default     = true
+}
+
+variable "database" {
+  description = "The Firestore database, in Native mode. Null: NAME, or (default) if it is not created here."
+  type        = string
+  default     = null
+}
+
+variable "database_location" {
+  description = "Where the database is created, for ever: a region, nam5 or eur3. Null: region."
+  type        = string
+  default     = null
+}
+
+# --- alerts ----------------------------------------------------------------------------
+
+variable "alert_emails" {
+  description = "Who is written to when an alert opens. Empty: alerts are seen in the console only."
+  type        = set(string)
+  default     = []
+}
+
+variable "runbook_url" {
+  description = "Where your people find docs/operations.md; alerts link to its headings."
+  type        = string
+  default     = "docs/operations.md"
+}
