@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,6 +21,7 @@ from gate.errors import GateError, TransientError
 from gate.terminal import safe, tell
 
 if TYPE_CHECKING:
+    from gate.doctor.finding import Finding
     from gate.local.stack import Stack
 
 WATCH_SECONDS = 0.2
@@ -76,15 +77,23 @@ def parser() -> argparse.ArgumentParser:
     doctor_parser = commands.add_parser(
         "doctor",
         help="check a deployment, and say what to do about what is wrong",
-        description="Check a deployed function and what it depends on, through gcloud. Nothing is "
-        "changed. The exit code is 0 if nothing failed, 1 if something did, 2 if something could "
-        "not be checked.",
+        description="Check a deployed function, its sweep and what both depend on, through gcloud; "
+        "without a region, what the environment says and this machine only. Nothing is changed. "
+        "The exit code is 0 if nothing failed, 1 if something did, 2 if something could not be "
+        "checked.",
     )
     doctor_parser.add_argument(
-        "function", nargs="?", default="ingest", help="the function that takes events (%(default)s)"
+        "function",
+        nargs="?",
+        default="gate-ingest",
+        help="the function that takes events (default: %(default)s)",
     )
     doctor_parser.add_argument("--region", help="where it is deployed")
     doctor_parser.add_argument("--project", default="", help="if not that of gcloud")
+    doctor_parser.add_argument(
+        "--sweep",
+        help="the function that sweeps (default: the other's name, with sweep for ingest)",
+    )
     doctor_parser.add_argument(
         "--function-json",
         type=Path,
@@ -173,27 +182,43 @@ def inspect(options: argparse.Namespace) -> int:
 
 def doctor(options: argparse.Namespace) -> int:
     """Check a deployment; what keeps it from looking at the function at all is exit code 2."""
-    from gate.doctor import examination, gcloud, text
+    from gate.doctor import text
     from gate.doctor.finding import Verdict, worst
-    from gate.doctor.function import read
 
+    named = options.function_json
     try:
-        if options.function_json:
-            named = options.function_json
-            function = read(sys.stdin.read() if named == Path("-") else named.read_bytes())
-        elif options.region:
-            function = examination.fetched(
-                gcloud.ask, options.function, options.region, options.project
-            )
-        else:
-            return unusable("doctor: it is not said where to look; add --region=REGION")
+        findings = tuple(examined(options))
     except GateError as error:
         return unusable(str(error))
     except OSError as error:
         return unusable(f"{named}: {error.strerror}; name another file")
-    findings = tuple(examination.examine(function, gcloud.ask))
     tell(sys.stdout, text.as_json(findings) if options.json else text.as_text(findings))
     return {Verdict.FAILED: 1, Verdict.UNCHECKED: UNUSABLE}.get(worst(findings), 0)
+
+
+def examined(options: argparse.Namespace) -> Iterator[Finding]:
+    """Yield what the doctor finds; raises `GateError` or `OSError` if there is no function."""
+    from gate import settings, wiring
+    from gate.doctor import date, environment, examination, gcloud, here
+    from gate.doctor.function import read
+
+    function = None
+    if options.function_json:
+        saved = options.function_json
+        function = read(sys.stdin.read() if saved == Path("-") else saved.read_bytes())
+    elif options.region:
+        project = examination.Project(gcloud.ask, options.project)
+        function = project.function(options.function, options.region)
+    if function:
+        project = examination.Project(gcloud.ask, options.project or function.project)
+        sweep = options.sweep or function.name.replace("ingest", "sweep")
+        yield from examination.examine(function, sweep, project)
+    else:
+        yield from environment.load(here.HERE, os.environ)[1]
+    yield environment.displaced(here.HERE, os.environ)
+    yield environment.addressed(here.HERE, os.environ, deployed=False)
+    yield here.libraries(lambda: wiring.ready(settings.for_reading(os.environ).policies))
+    yield from here.clock(date.asked)
 
 
 def unusable(message: str) -> int:

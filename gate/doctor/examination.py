@@ -1,58 +1,144 @@
-"""The order of the checks: what is read, and what follows from it."""
+"""The order of the checks: what is asked, and what follows from the answers.
+
+Whatever cannot be asked is found to be unchecked, and the rest goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from gate import settings
-from gate.doctor import trigger
-from gate.doctor.finding import Finding, failed, ok, unchecked
+from gate.doctor import dead_letters, environment, firestore, grants, sweep, trigger
+from gate.doctor.finding import Finding, unchecked
 from gate.doctor.function import Function, Trigger, parse
+from gate.doctor.grants import Need, granted
 from gate.errors import GateError
+from gate.settings import Settings
 
-Ask = Callable[..., Any]
 
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What one project can be asked.
 
-def examine(function: Function, ask: Ask) -> Iterator[Finding]:
-    """Yield what is found about a deployed function.
-
-    `ask` takes the words of a gcloud command and returns its answer, or raises
-    `ConfigurationError`; what cannot be asked is found to be unchecked.
+    `run` takes the words of a gcloud command and returns its answer, or raises
+    `ConfigurationError`.
     """
+
+    run: Callable[..., Any]
+    name: str
+
+    def ask(self, *words: str) -> Any:
+        """Return the answer to a command about this project; raises as `run` does."""
+        return self.run(*words, *((f"--project={self.name}",) if self.name else ()))
+
+    def function(self, name: str, region: str) -> Function:
+        """Return a deployed function; raises as `run` does."""
+        return parse(self.ask("functions", "describe", name, "--gen2", f"--region={region}"))
+
+
+def examine(function: Function, sweep_name: str, project: Project) -> Iterator[Finding]:
+    """Yield what is found about a deployment: a function, its sweep, and what both need."""
     yield from trigger.function_checks(function)
-    yield from configuration(function)
+    yield environment.displaced(function.where, function.environment)
+    yield environment.addressed(function.where, function.environment, deployed=True)
     if function.trigger and function.trigger.bucket:
         yield trigger.source(function, function.trigger)
-        yield _location(function, function.trigger, ask)
+        yield from _tried("trigger_location", _location(function, function.trigger, project))
+    loaded, findings = _settings(function)
+    yield from findings
+    if loaded:
+        yield from _tried("firestore", _firestore(loaded, project))
+        yield from _tried("dead_letters", _dead_letters(function, loaded, project))
+        for need, policies in _needs(function, loaded):
+            yield from _tried("grants", _grant(need, policies, project))
+    yield from _tried("sweep", _sweep(function, sweep_name, project))
 
 
-def configuration(function: Function) -> Iterator[Finding]:
-    """Yield each problem of the settings as deployed, with its trigger taken into account."""
-    environment = dict(function.environment)
-    if function.trigger and not environment.get("SOURCE_BUCKET"):
-        environment["SOURCE_BUCKET"] = function.trigger.bucket
+def _tried(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
     try:
-        loaded = settings.load(environment)
-    except settings.SettingsError as error:
-        for problem in error.problems:
-            stated, _, todo = problem.partition("; ")
-            yield failed("settings", function.where, stated, todo or error.todo)
-    else:
-        yield ok(
-            "settings", function.where, f"its settings are sound, datasets go to {loaded.sink}"
-        )
-
-
-def _location(function: Function, found: Trigger, ask: Ask) -> Finding:
-    try:
-        bucket = ask("storage", "buckets", "describe", f"gs://{found.bucket}")
+        yield from findings
     except GateError as error:
-        return unchecked("trigger_location", error.where, error.what, error.todo)
-    return trigger.location(function, found, bucket["location"])
+        yield unchecked(check, error.where, error.what, error.todo)
 
 
-def fetched(ask: Ask, name: str, region: str, project: str) -> Function:
-    """Return a deployed function by its name; raises as `ask` does."""
-    projects = (f"--project={project}",) if project else ()
-    return parse(ask("functions", "describe", name, "--gen2", f"--region={region}", *projects))
+def _settings(function: Function) -> tuple[Settings | None, list[Finding]]:
+    """Return the settings as deployed, with the trigger taken into account."""
+    if "SINK" in function.secrets:
+        todo = "deploy the password as a secret, and SINK as a variable"
+        return None, [unchecked("settings", function.where, "SINK is a secret", todo)]
+    values = dict(function.environment)
+    if function.trigger and not values.get("SOURCE_BUCKET"):
+        values["SOURCE_BUCKET"] = function.trigger.bucket
+    return environment.load(function.where, values)
+
+
+def _location(function: Function, found: Trigger, project: Project) -> Iterator[Finding]:
+    bucket = project.ask("storage", "buckets", "describe", f"gs://{found.bucket}")
+    yield trigger.location(function, found, bucket["location"])
+
+
+def _firestore(loaded: Settings, project: Project) -> Iterator[Finding]:
+    database = f"--database={loaded.firestore_database}"
+    described = project.ask("firestore", "databases", "describe", database)
+    yield firestore.database(loaded.firestore_database, described)
+    ttls = project.ask("firestore", "fields", "ttls", "list", database)
+    yield from firestore.expiry(loaded, ttls)
+    fields = project.ask("firestore", "indexes", "fields", "list", database)
+    yield from firestore.indexes(loaded, fields)
+
+
+def _dead_letters(function: Function, loaded: Settings, project: Project) -> Iterator[Finding]:
+    topic = loaded.dead_letter_topic
+    if not topic:
+        yield dead_letters.untold(function.where)
+        return
+    names = project.ask("pubsub", "topics", "list-subscriptions", topic)
+    described = [project.ask("pubsub", "subscriptions", "describe", name) for name in names]
+    yield from dead_letters.subscriptions(topic, described)
+
+
+def _needs(
+    function: Function, loaded: Settings
+) -> Iterator[tuple[Need, tuple[tuple[str, ...], ...]]]:
+    """Yield what identities must be allowed, and the commands that print where that may stand."""
+    everywhere = ("projects", "get-iam-policy", function.project)
+    runtime = f"serviceAccount:{function.service_account}"
+
+    def bucket(name: str) -> tuple[tuple[str, ...], ...]:
+        return ("storage", "buckets", "get-iam-policy", f"gs://{name}"), everywhere
+
+    found = function.trigger
+    source = loaded.source_bucket
+    if source:
+        where = f"gs://{source}"
+        yield Need(runtime, "read uploads", where, grants.STORAGE_READ), bucket(source)
+    if loaded.sink.bucket:
+        where = f"gs://{loaded.sink.bucket}"
+        need = Need(runtime, "write and remove datasets", where, grants.STORAGE_WRITE)
+        yield need, bucket(loaded.sink.bucket)
+    where = f"database {loaded.firestore_database}"
+    yield Need(runtime, "use Firestore", where, grants.DATABASE), (everywhere,)
+    topic = loaded.dead_letter_topic
+    if topic:
+        need = Need(runtime, "send dead letters", f"topic {topic}", grants.PUBLISH)
+        yield need, (("pubsub", "topics", "get-iam-policy", topic), everywhere)
+    if found:
+        caller = f"serviceAccount:{found.service_account}"
+        yield Need(caller, "receive events", function.where, grants.RECEIVE), (everywhere,)
+        service = ("run", "services", "get-iam-policy", function.name)
+        invoke = ((*service, f"--region={function.location}"), everywhere)
+        yield Need(caller, "call the function", function.where, grants.INVOKE), invoke
+
+
+def _grant(
+    need: Need, policies: tuple[tuple[str, ...], ...], project: Project
+) -> Iterator[Finding]:
+    yield granted(need, *(project.ask(*words) for words in policies))
+
+
+def _sweep(function: Function, name: str, project: Project) -> Iterator[Finding]:
+    found = project.function(name, function.location)
+    yield from sweep.function(found, function)
+    jobs = project.ask("scheduler", "jobs", "list", f"--location={function.location}")
+    yield from sweep.schedule(found, jobs)

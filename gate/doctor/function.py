@@ -22,6 +22,7 @@ class Trigger:
     filters: Mapping[str, str]
     location: str
     retry_policy: str
+    service_account: str
 
     @property
     def bucket(self) -> str:
@@ -44,6 +45,8 @@ class Function:
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS
     ingress: str = ""
     service_account: str = ""
+    uri: str = ""
+    secrets: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -82,6 +85,8 @@ def parse(description: Any) -> Function:
         timeout_seconds=int(service.get("timeoutSeconds", DEFAULT_TIMEOUT_SECONDS)),
         ingress=service.get("ingressSettings", ""),
         service_account=service.get("serviceAccountEmail", ""),
+        uri=service.get("uri", ""),
+        secrets=tuple(each["key"] for each in service.get("secretEnvironmentVariables", ())),
         environment=dict(service.get("environmentVariables", {})),
     )
 
@@ -99,4 +104,5 @@ def _trigger(described: Mapping[str, Any] | None) -> Trigger | None:
         filters={each["attribute"]: each["value"] for each in described.get("eventFilters", ())},
         location=described.get("triggerRegion", ""),
         retry_policy=described.get("retryPolicy", ""),
+        service_account=described.get("serviceAccountEmail", ""),
     )

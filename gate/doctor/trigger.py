@@ -12,7 +12,7 @@ Everything here is a function of values. What each check guards against:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gate.doctor.finding import Finding, failed, ok, warning
 from gate.doctor.function import Function, Trigger
@@ -21,9 +21,6 @@ FINALIZED = "google.cloud.storage.object.v1.finalized"
 THROUGH_PUBSUB = "google.cloud.pubsub.topic.v1.messagePublished"
 RETRY = "RETRY_POLICY_RETRY"
 MOST_TIMEOUT_SECONDS = 540
-
-# Variables by which one PROJ or GDAL is pointed at the files of another.
-DISPLACED = ("PROJ_LIB", "PROJ_DATA", "GDAL_DATA")
 
 
 def function_checks(function: Function) -> Iterator[Finding]:
@@ -43,7 +40,6 @@ def function_checks(function: Function) -> Iterator[Finding]:
     yield _instances(function)
     yield _timeout(function)
     yield _ingress(function)
-    yield displaced(function.where, function.environment)
 
 
 def _running(function: Function) -> Finding:
@@ -144,19 +140,6 @@ def _ingress(function: Function) -> Finding:
         function.where,
         "it can be reached from the internet, with nothing but IAM in front of it",
         "deploy it with --ingress-settings=internal-only",
-    )
-
-
-def displaced(where: str, environment: Mapping[str, str]) -> Finding:
-    """Return whether the environment points PROJ or GDAL away from their own files."""
-    found = [name for name in DISPLACED if environment.get(name)]
-    if not found:
-        return ok("paths", where, "PROJ and GDAL find their own files")
-    return failed(
-        "paths",
-        where,
-        f"{', '.join(found)} point PROJ or GDAL at files of another installation",
-        "remove them from the environment",
     )
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(os.environ.get("GATE_TOOLS") or ROOT.parent / "shared" / "tools")
+CACHE = Path(os.environ.get("GATE_CACHE") or ROOT / ".cache")
 
-Simulate = Callable[..., subprocess.CompletedProcess[str]]
+PROJECT, REGION, SOURCE, OUTPUT = "sim", "europe-west1", "acme-in", "acme-out"
+VARIABLES = f"PROJECT={PROJECT} REGION={REGION} SOURCE={SOURCE} LOCATION={REGION} OUTPUT={OUTPUT}"
+
+# The simulator takes this request, and does not know how the making goes on.
+UNANSWERED = re.compile(r"^gcloud artifacts repositories create .*$", re.MULTILINE)
 
 
 def needed(*paths: Path, commands: tuple[str, ...]) -> None:
@@ -28,28 +37,117 @@ def needed(*paths: Path, commands: tuple[str, ...]) -> None:
         )
 
 
-@pytest.fixture
-def simulate(tmp_path: Path) -> Simulate:
-    """Return what runs a shell script whose gcloud talks to a stand-in for the cloud.
+def documented_commands() -> str:
+    """Return the commands of the page on deployment, in their order."""
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return UNANSWERED.sub(lambda line: f"{line[0]} || true", "\n".join(blocks))
 
-    The buckets `acme-in` and `acme-out` are in europe-west1. What was sent lies
-    in the folder `sent` of the test, and `python -m gate` runs this checkout.
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What a script printed whose gcloud talked to a stand-in, and what that was sent."""
+
+    code: int
+    out: str
+    err: str
+    sent: Path
+
+    def functions(self) -> dict[str, Any]:
+        """Return the functions as they were sent to the API."""
+        found: dict[str, Any] = json.loads((self.sent / "functions.json").read_text())
+        return found
+
+    def others(self) -> dict[str, Any]:
+        """Return everything else: `policies` by resource, and `calls` by API."""
+        found: dict[str, Any] = json.loads((self.sent / "other.json").read_text())
+        return found
+
+
+def simulate(script: str, sent: Path) -> Simulated:
+    """Run a shell script whose gcloud talks to a stand-in for the cloud.
+
+    `python` in it is this one, and `gate` is that of this checkout.
     """
     simulator = TOOLS / "gcloudsim" / "gcloudsim.py"
-    needed(simulator, commands=("gcloud",))
+    needed(simulator, commands=("gcloud", "bash"))
+    buckets = (f"--bucket={name}={REGION}" for name in (SOURCE, OUTPUT))
+    shell = ("bash", "-euo", "pipefail", "-c", f"{VARIABLES}\n{script}")
+    ended = subprocess.run(
+        [sys.executable, simulator, f"--project={PROJECT}", "--out", sent, *buckets, "--", *shell],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Simulated(ended.returncode, ended.stdout, ended.stderr, sent)
 
-    def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        buckets = ("--bucket", "acme-in=europe-west1", "--bucket", "acme-out=europe-west1")
-        shell = ("bash", "-euo", "pipefail", "-c", script)
-        return subprocess.run(
-            [sys.executable, simulator, "--out", tmp_path / "sent", *buckets, "--", *shell],
-            cwd=ROOT,
-            env={**os.environ, **environment, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
-    return run
+@pytest.fixture(scope="session")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """Deploy as the page on deployment says, then ask the doctor.
+
+    The output is the doctor's alone, in JSON.
+    """
+    doctor = f"python -m gate doctor gate-ingest --region={REGION} --json"
+    script = f"{{\n{documented_commands()}\n}} >&2\n{doctor}"
+    return simulate(script, tmp_path_factory.mktemp("gcloud"))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What Terraform would make, and the archive of the code that it packed."""
+
+    resources: dict[str, Any]
+    archive: Path
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Return the values of all resources of a kind."""
+        return [
+            values for address, values in self.resources.items() if address.startswith(f"{kind}.")
+        ]
+
+
+@pytest.fixture(scope="session")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
+    """Plan the module with the variables that mean the same as the page on deployment."""
+    simulator = TOOLS / "tfcheck" / "tfsim.py"
+    needed(simulator, commands=("terraform",))
+    folder = tmp_path_factory.mktemp("terraform")
+    source = folder / "source"
+    for name in ("gate", "terraform"):
+        unneeded = shutil.ignore_patterns("__pycache__", ".terraform", ".build")
+        shutil.copytree(ROOT / name, source / name, ignore=unneeded)
+    for name in ("main.py", "requirements.txt"):
+        shutil.copy(ROOT / name, source / name)
+    stated = {
+        "project_id": PROJECT + "-project",
+        "region": REGION,
+        "source_bucket": SOURCE,
+        "output_bucket": OUTPUT,
+    }
+    ended = subprocess.run(
+        [sys.executable, simulator, source / "terraform", "--copy-root", source, "--keep"]
+        + [f"--cache={CACHE / 'tfcheck'}", "--steps=plan", f"--plan-json={folder / 'plan.json'}"]
+        + [f"--var={name}={value}" for name, value in stated.items()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    kept = re.search(r"^kept (.+)$", ended.stdout, re.MULTILINE)
+    assert kept, ended.stdout + ended.stderr
+    try:
+        assert ended.returncode == 0, ended.stdout
+        module = json.loads((folder / "plan.json").read_text())["planned_values"]["root_module"]
+        resources = {each["address"]: each["values"] for each in module["resources"]}
+        archive = folder / "code.zip"
+        shutil.copy(Path(kept[1]) / "work" / "terraform" / ".build" / "code.zip", archive)
+        yield Planned(resources, archive)
+    finally:
+        shutil.rmtree(kept[1])

@@ -5,42 +5,66 @@ from __future__ import annotations
 import io
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gate import cli
-from gate.doctor import gcloud
+from gate import cli, wiring
+from gate.doctor import date, environment, gcloud
 from gate.errors import ConfigurationError
-from tests.deployments import bucket, description, text
+from tests.deployments import Cloud, text
+
+
+@pytest.fixture(autouse=True)
+def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this machine be in order: its environment, its libraries and its clock."""
+    for name in (*environment.EMULATORS, *environment.DISPLACED, "SINK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(wiring, "ready", lambda _: "Fiona")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(date, "asked", lambda: (now, now))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Return the commands that gcloud is asked, which has a sound function in a bucket's place."""
-    commands: list[tuple[str, ...]] = []
-
-    def ask(*words: str) -> Any:
-        commands.append(words)
-        if words[:2] == ("functions", "describe"):
-            return description()
-        return bucket()
-
-    monkeypatch.setattr(gcloud, "ask", ask)
-    return commands
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the commands that gcloud is asked, which knows a sound deployment."""
+    cloud = Cloud()
+    monkeypatch.setattr(gcloud, "ask", cloud)
+    return cloud.asked
 
 
-def test_a_sound_function_ends_with_0(
-    asked: list[tuple[str, ...]], capsys: pytest.CaptureFixture[str]
+def test_a_sound_deployment_ends_with_0(
+    asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A function that is fetched by name and is sound ends with 0 and nothing but `ok`."""
-    assert cli.main(["doctor", "ingest", "--region=europe-west1", "--project=acme"]) == 0
+    """A deployment that is fetched by name and is sound ends with 0 and nothing but `ok`."""
+    assert cli.main(["doctor", "--region=europe-west1", "--project=acme"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines
+    assert len(lines) > 20
     assert all(line.startswith("ok ") for line in lines)
-    options = ("--gen2", "--region=europe-west1", "--project=acme")
-    assert asked[0] == ("functions", "describe", "ingest", *options)
+    assert asked[0] == "functions describe gate-ingest --gen2 --region=europe-west1"
+
+
+def test_the_sweep_may_have_another_name(
+    asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--sweep` says which function sweeps; one that is not there is unchecked."""
+    arguments = ["doctor", "--region=europe-west1", "--project=acme", "--sweep=broom"]
+    assert cli.main(arguments) == 2
+    assert "functions describe broom --gen2 --region=europe-west1" in asked
+    assert "unchecked" in capsys.readouterr().out
+
+
+def test_without_a_region_it_looks_at_this_machine(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a function, the environment and the machine are checked, and gcloud is not asked."""
+    assert cli.main(["doctor"]) == 1
+    assert "failed     this machine: SINK: is not set; " in capsys.readouterr().out
+    monkeypatch.setenv("SINK", "gs://acme-out/layers")
+    assert cli.main(["doctor"]) == 0
+    assert asked == []
 
 
 @pytest.mark.usefixtures("asked")
@@ -52,7 +76,7 @@ def test_a_description_in_a_file_is_enough(
     saved.write_text(text(trigger={"retryPolicy": None}))
     assert cli.main(["doctor", "--function-json", str(saved)]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("failed     function ingest: its retry policy is not set")
+    assert last.startswith("failed     function gate-ingest: its retry policy is not set")
     assert last.endswith("; deploy it with --retry")
 
 
@@ -87,7 +111,6 @@ def test_what_cannot_be_checked_ends_with_2(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["doctor"], "doctor: it is not said where to look; add --region=REGION\n"),
         (["doctor", "--function-json", "gone"], "gone: No such file or directory; "),
         (["doctor", "--function-json", "list.json"], "description of the function: it describes"),
         (["doctor", "--function-json", "torn.json"], "description of the function: it is no JSON"),

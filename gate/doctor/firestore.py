@@ -1,0 +1,113 @@
+"""Checks of the database: its mode, what expires, what is indexed.
+
+Without a TTL policy finished documents stay for ever (Firestore, "Manage data
+retention with TTL policies"). An index of a field that only grows holds a
+collection to about 500 writes a second (Firestore, "Best practices"), and a field
+that is asked for has to be indexed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gate.doctor.finding import Finding, failed, ok, warning
+from gate.settings import Settings
+from gate.store.documents import QUERIED, UNINDEXED
+
+EXPIRY = "expires_at"
+NATIVE = "FIRESTORE_NATIVE"
+# A policy is in force once it has been put on all documents that there are.
+IN_FORCE = "ACTIVE"
+
+
+def collections(settings: Settings) -> dict[str, str]:
+    """Return what the code calls a collection → what the deployment calls it."""
+    return {
+        "claims": settings.claim_collection,
+        "manifests": settings.manifest_collection,
+        "jobs": settings.job_collection,
+    }
+
+
+def database(name: str, described: Mapping[str, Any]) -> Finding:
+    """Return whether the database is one that the gate can use."""
+    where = f"database {name}"
+    if described.get("type") == NATIVE:
+        return ok("database", where, f"it is in Native mode, in {described.get('locationId')}")
+    return failed(
+        "database",
+        where,
+        f"it is of type {described.get('type') or 'unknown'}",
+        "make one in Native mode, and deploy with FIRESTORE_DATABASE set to its name",
+    )
+
+
+def expiry(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield whether finished documents of each collection expire.
+
+    `listed` are the fields with a TTL policy, of all collections.
+    """
+    states = {_field(each): each.get("ttlConfig", {}).get("state", IN_FORCE) for each in listed}
+    for collection in collections(settings).values():
+        where = f"collection {collection}"
+        others = [field for group, field in states if group == collection and field != EXPIRY]
+        state = states.get((collection, EXPIRY))
+        if state == IN_FORCE:
+            yield ok("ttl", where, f"finished documents expire by {EXPIRY}")
+        elif others:
+            yield failed(
+                "ttl",
+                where,
+                f"its TTL policy is on {', '.join(others)}",
+                f"remove it, and enable one on {EXPIRY}: Firestore takes one for a collection",
+            )
+        elif state:
+            yield warning(
+                "ttl", where, f"its TTL policy is not in force yet: {state}", "look again later"
+            )
+        else:
+            yield failed(
+                "ttl",
+                where,
+                "finished documents stay for ever",
+                f"gcloud firestore fields ttls update {EXPIRY} --collection-group={collection}"
+                f" --database={settings.firestore_database} --enable-ttl",
+            )
+
+
+def indexes(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield whether each collection indexes what is asked for, and what costs most is not.
+
+    `listed` are the fields whose indexes are not those that Firestore makes by itself.
+    """
+    stated = {_field(each): each.get("indexConfig", {}).get("indexes", []) for each in listed}
+    update = "gcloud firestore indexes fields update"
+    for name, collection in collections(settings).items():
+        where = f"collection {collection}"
+        target = f"--collection-group={collection} --database={settings.firestore_database}"
+        unasked = [field for field in QUERIED[name] if stated.get((collection, field)) == []]
+        if unasked:
+            yield failed(
+                "indexes",
+                where,
+                f"{', '.join(unasked)} is not indexed, and the sweep asks for it",
+                f"{update} {unasked[0]} {target} --clear-exemption",
+            )
+        indexed = [field for field in UNINDEXED[name] if stated.get((collection, field)) != []]
+        if indexed:
+            yield warning(
+                "exemptions",
+                where,
+                f"indexed for nobody: {', '.join(indexed)}; that costs writes, and bounds them to"
+                " about 500 a second",
+                f"{update} {indexed[0]} {target} --disable-indexes, and so on",
+            )
+        elif not unasked:
+            yield ok("indexes", where, "indexed is what is asked for, and no more than that")
+
+
+def _field(described: Mapping[str, Any]) -> tuple[str, str]:
+    """Return collection and field of `projects/P/databases/D/collectionGroups/C/fields/F`."""
+    parts = str(described.get("name", "")).split("/")
+    return (parts[5], parts[7]) if len(parts) == 8 else ("", "")

@@ -1,0 +1,80 @@
+"""Checks of the function that sweeps, and of what calls it.
+
+Cloud Scheduler's token is for one audience, the address of the service; for any
+other Cloud Run answers 401 (Cloud Scheduler, "Use authentication with HTTP
+targets").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gate.doctor.finding import Finding, failed, ok
+from gate.doctor.function import Function
+
+
+def function(found: Function, ingest: Function) -> Iterator[Finding]:
+    """Yield what is found about the sweep beside the function that takes events."""
+    if found.trigger:
+        yield failed(
+            "sweep", found.where, "events trigger it", "deploy it with --trigger-http instead"
+        )
+    else:
+        yield ok("sweep", found.where, "it is called over HTTP")
+    names = found.environment.keys() | ingest.environment.keys()
+    differing = sorted(
+        name for name in names if found.environment.get(name) != ingest.environment.get(name)
+    )
+    if differing:
+        yield failed(
+            "sweep_settings",
+            found.where,
+            f"its settings differ from those of {ingest.name}: {', '.join(differing)}",
+            "deploy both with the same environment",
+        )
+    else:
+        yield ok("sweep_settings", found.where, f"its settings are those of {ingest.name}")
+
+
+def schedule(found: Function, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yield whether one of the jobs of Cloud Scheduler calls the sweep, as one that may."""
+    calling = [job for job in jobs if found.uri and _uri(job).startswith(found.uri)]
+    if not calling:
+        yield failed(
+            "schedule",
+            found.where,
+            "nothing calls it: what events do not finish stays unfinished",
+            "create a job: see docs/deploy.md",
+        )
+    for job in calling:
+        yield from _job(found, job)
+
+
+def _job(found: Function, job: Mapping[str, Any]) -> Iterator[Finding]:
+    where = f"scheduler job {str(job.get('name', '')).rpartition('/')[2]}"
+    if job.get("state") != "ENABLED":
+        yield failed(
+            "schedule",
+            where,
+            f"its state is {job.get('state') or 'unknown'}",
+            "gcloud scheduler jobs resume",
+        )
+        return
+    target = job["httpTarget"]
+    token = target.get("oidcToken", {})
+    if token.get("audience", _uri(job)).rstrip("/") != found.uri.rstrip("/"):
+        yield failed(
+            "schedule",
+            where,
+            "its token is not for the address of the function, which then refuses it",
+            f"update it with --oidc-token-audience={found.uri}",
+        )
+    elif target.get("httpMethod", "POST") != "POST":
+        yield failed("schedule", where, "it does not POST", "update it with --http-method=POST")
+    else:
+        yield ok("schedule", where, f"it calls {found.name}: {job.get('schedule')}")
+
+
+def _uri(job: Mapping[str, Any]) -> str:
+    return str(job.get("httpTarget", {}).get("uri", ""))

@@ -1,0 +1,140 @@
+"""The two ways to deploy lead to the same place, with the same files."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deployment.conftest import OUTPUT, PROJECT, REGION, ROOT, Planned, Simulated
+
+PLANNED = f"{PROJECT}-project"
+
+
+def files(archive: Path) -> dict[str, bytes]:
+    """Return name → content of the files in an archive; folders are no files."""
+    with zipfile.ZipFile(archive) as opened:
+        names = [each.filename for each in opened.infolist() if not each.is_dir()]
+        assert len(names) == len(set(names))
+        return {name: opened.read(name) for name in names}
+
+
+def test_both_paths_put_the_same_files_up(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the archive of gcloud and that of Terraform hold the same files, byte for byte."""
+    by_gcloud = files(deployed.sent / "gate-ingest.zip")
+    assert by_gcloud == files(planned.archive)
+    assert by_gcloud == files(deployed.sent / "gate-sweep.zip")
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gate").rglob("*.py")}
+    assert set(by_gcloud) == {"main.py", "requirements.txt", *sources}
+
+
+def by_gcloud(function: dict[str, Any]) -> dict[str, Any]:
+    """Return what a function is, from what gcloud sent, in plain words."""
+    build, service = function["buildConfig"], function["serviceConfig"]
+    trigger = function.get("eventTrigger", {})
+    return {
+        "runtime": build["runtime"],
+        "entry": build["entryPoint"],
+        "cpu": service["availableCpu"],
+        "memory": service["availableMemory"],
+        "concurrency": service["maxInstanceRequestConcurrency"],
+        "instances": service["maxInstanceCount"],
+        "seconds": service["timeoutSeconds"],
+        "ingress": service["ingressSettings"],
+        "account": service["serviceAccountEmail"].partition("@")[0],
+        "builder": build["serviceAccount"].rpartition("/")[2].partition("@")[0],
+        "images": build["dockerRepository"].rpartition("/")[2],
+        "variables": service["environmentVariables"],
+        "event": trigger.get("eventType"),
+        "filters": trigger.get("eventFilters"),
+        "retry": trigger.get("retryPolicy"),
+        "at": trigger.get("triggerRegion"),
+        "caller": trigger.get("serviceAccountEmail", "").partition("@")[0],
+    }
+
+
+def by_terraform(function: dict[str, Any]) -> dict[str, Any]:
+    """Return the same from what Terraform plans; what it knows at apply only is left out."""
+    [build], [service] = function["build_config"], function["service_config"]
+    trigger = (function["event_trigger"] or [{}])[0]
+    return {
+        "runtime": build["runtime"],
+        "entry": build["entry_point"],
+        "cpu": service["available_cpu"],
+        "memory": service["available_memory"],
+        "concurrency": service["max_instance_request_concurrency"],
+        "instances": service["max_instance_count"],
+        "seconds": service["timeout_seconds"],
+        "ingress": service["ingress_settings"],
+        "account": service["service_account_email"].partition("@")[0],
+        "event": trigger.get("event_type"),
+        "filters": [
+            {key: each[key] for key in ("attribute", "value")} for each in trigger["event_filters"]
+        ]
+        if trigger
+        else None,
+        "retry": trigger.get("retry_policy"),
+        "at": trigger.get("trigger_region"),
+        "caller": trigger.get("service_account_email", "").partition("@")[0],
+    }
+
+
+@pytest.mark.parametrize("name", ["ingest", "sweep"])
+def test_both_paths_make_the_same_functions(
+    deployed: Simulated, planned: Planned, name: str
+) -> None:
+    """Issue 6: each function has the same resources, identity and events."""
+    sent = by_gcloud(deployed.functions()[f"gate-{name}"])
+    plan = by_terraform(planned.resources[f"google_cloudfunctions2_function.{name}"])
+    assert {key: sent[key] for key in plan} == plan
+    assert sent["variables"] == {
+        "SINK": f"gs://{OUTPUT}/layers",
+        "SOURCE_BUCKET": "acme-in",
+        "FIRESTORE_DATABASE": "gate",
+        "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/gate-dead-letters",
+    }
+
+
+def test_both_paths_give_the_same_roles(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the same identities hold the same roles, and no identity holds more."""
+    sent = {
+        (binding["role"], member.partition(":")[2].partition("@")[0])
+        for policy in deployed.others()["policies"].values()
+        for binding in policy["bindings"]
+        for member in binding["members"]
+    }
+    plan = {
+        (values["role"], values["member"].partition(":")[2].partition("@")[0])
+        for address, values in planned.resources.items()
+        if "_iam_member." in address and values.get("member")
+    }
+    # Whose name Terraform learns when it applies.
+    agents = {("roles/pubsub.publisher", "service-123456789012")}
+    assert sent == plan | agents
+
+
+def test_both_paths_make_the_same_database(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the same fields expire, and the same are not indexed."""
+    calls = deployed.others()["calls"]["fs"]
+    fields = [call for call in calls if "/collectionGroups/" in call["path"]]
+    parts = [call["path"].split("/") for call in fields]
+    sent = {(path[-3], path[-1]) for path in parts}
+    plan = {(each["collection"], each["field"]) for each in planned.of("google_firestore_field")}
+    assert sent == plan
+    expiring = {
+        (path[-3], path[-1])
+        for call, path in zip(fields, parts, strict=True)
+        if "ttlConfig" in call["body"]
+    }
+    assert expiring == {
+        (each["collection"], each["field"])
+        for each in planned.of("google_firestore_field")
+        if each["ttl_config"]
+    }
+    [made] = planned.of("google_firestore_database")
+    [asked] = [call["body"] for call in calls if call["path"].endswith("/databases")]
+    assert (asked["locationId"], asked["type"]) == (made["location_id"], made["type"])
+    assert asked["deleteProtectionState"] == made["delete_protection_state"]
+    assert asked["locationId"] == REGION
