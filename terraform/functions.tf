@@ -1,10 +1,11 @@
 locals {
   environment = merge(var.settings, {
-    DEAD_LETTER_TOPIC  = google_pubsub_topic.dead_letters.id
-    FIRESTORE_DATABASE = local.database
-    SINK               = local.sink
-    SOURCE_BUCKET      = var.source_bucket
-    SOURCE_PREFIX      = var.source_prefix
+    DEAD_LETTER_TOPIC        = google_pubsub_topic.dead_letters.id
+    FIRESTORE_DATABASE       = local.database
+    FUNCTION_TIMEOUT_SECONDS = tostring(var.timeout_seconds)
+    SINK                     = local.sink
+    SOURCE_BUCKET            = var.source_bucket
+    SOURCE_PREFIX            = var.source_prefix
   })
 }
 

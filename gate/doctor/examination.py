@@ -15,6 +15,7 @@ from gate.doctor.function import Function, Trigger, parse
 from gate.doctor.grants import Need, granted
 from gate.errors import GateError
 from gate.settings import Settings
+from gate.sinks.address import SinkAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _needs(
     if source:
         where = f"gs://{source}"
         yield Need(runtime, "read uploads", where, grants.STORAGE_READ), bucket(source)
-    if loaded.sink.bucket:
+    if isinstance(loaded.sink, SinkAddress):
         where = f"gs://{loaded.sink.bucket}"
         need = Need(runtime, "write and remove datasets", where, grants.STORAGE_WRITE)
         yield need, bucket(loaded.sink.bucket)

@@ -136,7 +136,7 @@ MAY_IMPORT = (
         (*CORE, "gate.sinks.*", "gate.cloud_storage", "gate.crc32c", "gate.gather"),
     ),
     ("gate.shapefile*", (*CORE, "gate.gather", "gate.sinks.port", "gate.shapefile.*")),
-    ("gate.doctor*", (*VALUES, "gate.doctor.*", "gate.store.documents")),
+    ("gate.doctor*", (*VALUES, "gate.doctor.*", "gate.sinks.address", "gate.store.documents")),
     ("gate.wiring", ("gate.*",)),
     (
         "gate.local.view",
