@@ -155,6 +155,19 @@ def test_gcloud_answers_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert str(refused.value) == "gcloud storage nothing: (gcloud.x) no such thing; try it by hand"
 
 
+def test_a_gcloud_that_does_not_answer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that hangs is ended, and named."""
+    command = tmp_path / "gcloud"
+    command.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gcloud, "ANSWER_SECONDS", 0.05)
+    with pytest.raises(ConfigurationError, match=r"^gcloud storage ls: no answer; try it by hand$"):
+        gcloud.ask("storage", "ls")
+
+
 def test_without_gcloud_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without gcloud is told to install it."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -238,6 +238,17 @@ def test_a_deployment_that_talks_to_an_emulator_fails(emulator: str) -> None:
     assert (verdict, check) == (Verdict.FAILED, "addressed")
 
 
+def test_without_a_bucket_nothing_is_asked_of_it() -> None:
+    """I8: behind Pub/Sub and without SOURCE_BUCKET, no grant on a source can be asked for."""
+    values = {"environmentVariables": {**ENVIRONMENT, "SOURCE_BUCKET": ""}}
+    trigger = {
+        "eventType": "google.cloud.pubsub.topic.v1.messagePublished",
+        "eventFilters": [],
+    }
+    found = unwelcome({SWEEP: sweep(service=values)}, service=values, trigger=trigger)
+    assert [(each.verdict, each.check) for each in found] == [(Verdict.WARNING, "event_type")]
+
+
 def test_a_sink_in_a_secret_is_unchecked() -> None:
     """Issue 6: settings that cannot be seen are not judged, nor what follows from them."""
     secret = {
