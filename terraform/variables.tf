@@ -38,8 +38,8 @@ variable "name" {
   default     = "gate"
 
   validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
-    error_message = "name is 3 to 20 lower-case letters, digits and hyphens, so that the ids of the service accounts stay within 30."
+    condition     = can(regex("^[a-z][a-z0-9-]{2,18}[a-z0-9]$", var.name))
+    error_message = "name is 4 to 20 lower-case letters, digits and hyphens: it is an id of a database, and the beginning of ids of service accounts."
   }
 }
 
@@ -133,7 +133,7 @@ variable "timeout_seconds" {
 }
 
 variable "sweep_schedule" {
-  description = "When the sweep runs, in the format of cron, UTC."
+  description = "When the sweep runs, in the format of cron, UTC. Less often than every ten minutes opens the alert for a sweep that fails."
   type        = string
   default     = "* * * * *"
 }

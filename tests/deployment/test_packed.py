@@ -73,8 +73,11 @@ def test_the_packed_function_takes_in_a_bundle(
             client.bucket(SOURCE_BUCKET).blob(f"in/roads{extension}").upload_from_string(content)
         pointer = client.bucket(SINK_BUCKET).blob("layers/in/roads/latest.json")
         decisions = Decisions(child.log, lambda _entry: None)
-        decisions.wait("a dataset", pointer.exists, seconds=BUNDLE_SECONDS)
+        decisions.wait(
+            "an end", lambda: bool(decisions.of("ingestion ended")), seconds=BUNDLE_SECONDS
+        )
         [ended] = decisions.of("ingestion ended")
+        assert pointer.exists()
         assert ended["decision"] == "done"
     finally:
         stop_all(children)
