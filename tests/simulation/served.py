@@ -1,13 +1,13 @@
 """The simulation's database served by a real Firestore, under the clock of the simulation.
 
 What the server would stamp with its own time is stamped with the simulation's:
-`SERVER_TIMESTAMP` on the way in, the time of a read on the way out. Everything else
+`SERVER_TIMESTAMP` on the way in, the times of reads and writes on the way out. All else
 (conditions, merges, transforms, queries) is the server's doing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -22,13 +22,22 @@ _PREFIXES = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A snapshot of the server's, read at the time of the simulation."""
+    """A snapshot of the server's, written and read at times of the simulation."""
 
     snapshot: Any
+    update_time: datetime | None
     read_time: datetime
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.snapshot, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the server has answered to one write of a commit, made at a time of the simulation."""
+
+    update_time: datetime
+    transform_results: Any
 
 
 @dataclass
@@ -40,6 +49,9 @@ class Served:
     around: Around = undisturbed
     watch: Watch = lambda _collection, _key, _document: None
     _prefix: str = field(default_factory=lambda: f"simulation-{next(_PREFIXES)}-")
+    _moments: Iterator[int] = field(default_factory=lambda: count(1))
+    _simulated: dict[Any, datetime] = field(default_factory=dict)
+    _served: dict[datetime, Any] = field(default_factory=dict)
 
     def collection(self, name: str) -> Collection:
         """Return a collection."""
@@ -51,7 +63,7 @@ class Served:
 
     def write_option(self, *, last_update_time: Any) -> Any:
         """Return the condition that a document has not changed since."""
-        return self.client.write_option(last_update_time=last_update_time)
+        return self.client.write_option(last_update_time=self._served[last_update_time])
 
     def get_all(self, references: Iterable[Any], **options: Any) -> list[Read]:
         """Read documents, all at one time."""
@@ -65,7 +77,20 @@ class Served:
 
     def read(self, found: Iterable[Any]) -> list[Read]:
         """Return what the server has answered, as of now."""
-        return [Read(snapshot, self.clock()) for snapshot in found]
+        return [
+            Read(snapshot, self._simulated.get(snapshot.update_time), self.clock())
+            for snapshot in found
+        ]
+
+    def written(self, results: Iterable[Any], now: datetime) -> list[Written]:
+        """Return what the server has answered to a commit that was made at `now`."""
+        time = now + next(self._moments) * datetime.resolution
+        answers = []
+        for result in results:
+            self._simulated[result.update_time] = time
+            self._served[time] = result.update_time
+            answers.append(Written(time, result.transform_results))
+        return answers
 
     def all_of(self, collection: str) -> dict[str, Document]:
         """Return every document of a collection, outside of the simulation."""
@@ -159,15 +184,16 @@ class Batch:
         return self.database.around(f"firestore.commit {names}", lambda: self._applied(options))
 
     def _applied(self, options: dict[str, Any]) -> Any:
+        now = self.database.clock()
         for kind, reference, fields, option in self.writes:
-            stamped = _stamped(fields, self.database.clock())
+            stamped = _stamped(fields, now)
             if kind == "create":
                 self.served.create(reference, stamped)
             elif kind == "merge":
                 self.served.set(reference, stamped, merge=True)
             else:
                 self.served.update(reference, stamped, option=option)
-        results = self.served.commit(**options)
+        results = self.database.written(self.served.commit(**options), now)
         self.database.seen(reference for _, reference, *_ in self.writes)
         return results
 
