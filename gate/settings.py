@@ -208,8 +208,8 @@ VARIABLES = (
         "READER",
         "auto",
         "How rows are decoded: `auto` takes values and plain geometry from the bytes and asks"
-        " Fiona for the rest; `fiona` takes everything from Fiona, slowly, and loses what GDAL"
-        " loses.",
+        " Fiona for the rest; `fiona` takes everything from Fiona, slowly, and loses"
+        " [what GDAL loses](differences.md).",
     ),
 )
 

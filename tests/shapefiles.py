@@ -45,6 +45,10 @@ class Field:
     width: int = 10
     decimals: int = 0
 
+    def __str__(self) -> str:
+        decimals = f",{self.decimals}" if self.kind == "N" else ""
+        return f"{self.kind}({self.width}{decimals})"
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:

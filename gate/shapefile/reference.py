@@ -1,6 +1,6 @@
 """Values as Fiona gives them, for READER=fiona: the plain way, kept as the reference.
 
-What GDAL loses is lost here too: tests/unit/test_shapefile_readers.py lists it.
+What GDAL loses is lost here too: docs/differences.md lists it.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-"""Write the tables of docs/architecture.md, configuration.md and errors.md from the code.
+"""Write the tables of docs/architecture.md, configuration.md, differences.md and errors.md.
 
 `python -m tests.tooling.reference` (or `make docs`) rewrites what stands between
-the two markers of each file; tests/unit/test_docs.py fails when that is due.
+the two markers of each file from the code; tests/unit/test_docs.py fails when that is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from gate import errors, reasons, settings
 from gate.outcomes import Outcome
+from tests.differences import DIFFERENCES, Difference
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- written by `make docs`: begin -->"
@@ -88,9 +90,34 @@ def outcomes_table() -> str:
     return table(("Outcome", "Meaning", "Answer"), *rows)
 
 
+def differences_table() -> str:
+    """Return the table of what Fiona loses: field, what is stored, what either way reads."""
+    head = ("What happens", "Field", "In the file", "Read from the bytes", "Read by Fiona")
+    return table(head, *map(_difference, DIFFERENCES))
+
+
+def _difference(each: Difference) -> tuple[str, ...]:
+    fields = ", ".join(f"`{field}`" for field in each.fields)
+    there = each.there if isinstance(each.there, str) else _values(each.there.values())
+    here = _values(each.here.values()) + (", counted" if each.counted else "")
+    return (each.what, fields, _values(each.cells), here, there)
+
+
+def _values(values: Iterable[Any]) -> str:
+    return ", ".join("null" if value is None else f"`{_spelled(value)}`" for value in values)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, (bytes, str)):
+        content = value if isinstance(value, bytes) else value.encode("unicode_escape")
+        return f'"{content.decode("ascii", "backslashreplace")}"'
+    return str(value)
+
+
 DOCUMENTS = {
     ROOT / "docs" / "architecture.md": outcomes_table,
     ROOT / "docs" / "configuration.md": configuration_table,
+    ROOT / "docs" / "differences.md": differences_table,
     ROOT / "docs" / "errors.md": errors_table,
 }
 

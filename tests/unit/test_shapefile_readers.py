@@ -6,7 +6,6 @@ import datetime
 import math
 import tempfile
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from gate.errors import BundleError, UnreadableError
 from gate.policies import Reader
+from tests.differences import DIFFERENCES, UNREADABLE, Difference
 from tests.reading import Reading, read
 from tests.shapefiles import (
     LINE,
@@ -208,60 +208,48 @@ def test_every_value_is_the_one_that_fiona_gives(rows: list[tuple[Any, ...]]) ->
     agree(layer(places, FIELDS, rows), batch_bytes=300)
 
 
-# What Fiona loses: field, bytes or value in the file, read here, read by Fiona.
-DIFFERENCES = [
-    (Field("V", "N", 19), 9223372036854775807, Decimal(9223372036854775807), 2.0**63),
-    (Field("V", "N", 9), b"12345   9", None, 12345),
-    (Field("V", "N", 9), b"   12.500", None, 12),
-    (Field("V", "N", 9), b"      1,5", None, 1),
-    (Field("V", "N", 9), b"      abc", None, 0),
-    (Field("V", "N", 8, 2), b"     1,5", None, 1.0),
-    (Field("V", "N", 8, 2), b"     abc", None, 0.0),
-    (Field("V", "N", 8, 2), b"  1.5D2 ", 150.0, 1.5),
-    (Field("V", "N", 8, 2), b"     inf", None, math.inf),
-    (Field("V", "L", 1), b" ", None, False),
-    (Field("V", "L", 1), b"x", None, False),
-    (Field("V", "C", 6), b" lead", " lead", "lead"),
-    (Field("V", "C", 4), b"caf\xc3", "caf\ufffd", None),
-    (Field("V", "I", 4), -7, -7, None),
-    (Field("V", "B", 8), 1.5, 1.5, None),
-    (Field("V", "O", 8), 1.5, 1.5, None),
-    (
-        Field("V", "@", 8),
-        datetime.datetime(2020, 1, 2, 3, 4, 5),  # noqa: DTZ001 - a table has no zones
-        datetime.datetime(2020, 1, 2, 3, 4, 5),  # noqa: DTZ001
-        None,
-    ),
-]
+NUMERIC = tuple(field for field in FIELDS if field.kind in "NF")
 
 
-@pytest.mark.parametrize(("field", "cell", "here", "there"), DIFFERENCES)
-def test_the_written_differences_are_what_fiona_loses(
-    field: Field, cell: Any, here: Any, there: Any
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            *(st.text("019-+.,*eEx ", max_size=field.width).map(str.encode) for field in NUMERIC)
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_number_that_fiona_reads_otherwise_is_null_and_counted(
+    rows: list[tuple[bytes, ...]],
 ) -> None:
-    """Each listed value is read exactly, or null and counted; Fiona alters it without a word."""
-    auto, fiona = both(column(field, cell))
-    assert auto.column("V") == [here]
-    assert fiona.column("V") == [there]
-    blank = isinstance(cell, bytes) and not cell.strip()
-    assert bool(auto.problems) == (not blank and here in (None, "caf\ufffd"))
+    """Both make the same number of any characters, or it is null here and counted with its row."""
+    places = [point(number, number) for number in range(len(rows))]
+    auto, fiona = both(layer(places, NUMERIC, rows))
+    for field in NUMERIC:
+        name = str(field.name)
+        counted = {row for (of, _), found in auto.problems.items() if of == name for row in found}
+        pairs = zip(auto.column(name), fiona.column(name), strict=True)
+        for number, (here, there) in enumerate(pairs, 1):
+            assert here == there or (here is None and number in counted)
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.what)
+def test_the_written_differences_are_what_fiona_loses(
+    difference: Difference, tmp_path: Path
+) -> None:
+    """Each listed row is read exactly, or null and counted; Fiona alters it without a word."""
+    auto = read(difference.bundle, tmp_path / "auto", reader=Reader.AUTO)
+    assert auto.table.drop(["geometry"]).to_pylist() == [difference.here]
+    assert bool(auto.problems) == difference.counted
+    if difference.there == UNREADABLE:
+        with pytest.raises(UnreadableError):
+            read(difference.bundle, tmp_path / "fiona", reader=Reader.FIONA)
+        return
+    fiona = read(difference.bundle, tmp_path / "fiona", reader=Reader.FIONA)
+    assert fiona.table.drop(["geometry"]).to_pylist() == [difference.there]
     assert not fiona.problems
-
-
-def test_a_field_of_a_name_met_before_is_lost_to_fiona() -> None:
-    """Of two fields of one name Fiona keeps one; here both are read."""
-    auto, fiona = both(layer([point(0, 0)], [Field("NAME"), Field("NAME")], [("a", "b")]))
-    assert auto.table.schema.names == ["NAME", "NAME_1", "geometry"]
-    assert fiona.table.schema.names == ["NAME", "geometry"]
-
-
-def test_an_impossible_date_ends_the_layer_for_fiona() -> None:
-    """Fiona raises for 29 February 2021; here the one cell is null and counted."""
-    bundle = column(Field("V", "D", 8), b"20210229")
-    with tempfile.TemporaryDirectory() as folder:
-        assert read(bundle, Path(folder), reader=Reader.AUTO).column("V") == [None]
-        with pytest.raises(UnreadableError, match="GDAL refused it: day is out of range"):
-            read(bundle, Path(folder), reader=Reader.FIONA)
 
 
 def test_a_field_called_geometry_keeps_clear_of_the_geometry() -> None:
