@@ -7,7 +7,8 @@ counted against that, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 from gate.errors import CorruptError, LostRowsError
 from gate.policies import DEFAULTS, Policies, RowPolicy
 from gate.shapefile import plain
+from gate.shapefile.extent import Bounds, Extent, extent_of
 from gate.shapefile.findings import Findings
 from gate.shapefile.headers import NAMES, Structure
 from gate.shapefile.plain import Plain
@@ -51,6 +53,9 @@ class Decoded(Protocol):
 Feature: TypeAlias = tuple[int, Decoded | None]
 NextFeature: TypeAlias = Callable[[], Feature | None]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+_COUNTED_AS = {Oddity.NULL: "null", Oddity.EMPTY: "empty", Oddity.NAN: "not_finite"}
 
 
 class Selective(Protocol):
@@ -66,6 +71,22 @@ class Selective(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """What there is to count of a batch, apart for every row that may still be left out.
+
+    `null` are plain null shapes, which all are loaded; `rewound` are places in
+    the block, one for each shell among the plain rows, and `others` the counts of
+    all other rows by place. `measured` tells which rows have M values.
+    """
+
+    extent: Extent
+    null: int
+    rewound: Integers
+    others: Mapping[int, Counter[str]]
+    measured: Mask
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """How the rows of a batch were decoded: those of `plain` by their bytes.
 
@@ -74,6 +95,7 @@ class Taken:
 
     plain: Plain | None
     kept: Mask
+    tally: Tally
 
 
 class Geometries:
@@ -81,8 +103,7 @@ class Geometries:
 
     With `by_bytes`, plain rows are decoded from their bytes, and the features of
     the others alone are asked for: `next_feature` must then be `Selective`.
-    `taken` tells how the last batch was decoded; whoever does without the rings
-    of its polygons saves time by not having them kept.
+    Whoever does without the rings of polygons saves time by not having them kept.
 
     Where any record has several parts, lines and polygons become their multi
     types throughout, so that the layer has one type; points never do.
@@ -107,8 +128,10 @@ class Geometries:
         self._keep_rings = keep_rings
         self._nulls = policies.null_geometry is RowPolicy.KEEP
         self._prepared: Callable[[], Plain] | None = None
-        self.taken: Taken | None = None
-        self._null = self._empty = self._not_finite = self._measures = self._read = 0
+        self._others: dict[int, Counter[str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._loaded = self._in_file = Extent()
+        self._read = 0
 
     def prepare(self, block: Block, live: Mask) -> Plain:
         """Decode the plain rows of a block; another thread may do that, ahead of `take`."""
@@ -127,19 +150,20 @@ class Geometries:
 
     def take(
         self, block: Block, live: Mask, next_feature: NextFeature
-    ) -> tuple[Sequence[bytes | None] | pa.BinaryArray, Mask]:
+    ) -> tuple[Sequence[bytes | None] | pa.BinaryArray, Taken]:
         """Return the WKB of the live rows of `block`, and which rows these are.
 
         A row is left out, and noted as rejected, if its geometry has no WKB, or
-        if a policy says so.
+        if a policy says so. The tally is for `count`, once it is known which of
+        the others are loaded.
         Raises `LostRowsError` if the features are not those of the live rows,
         and `CorruptError` if a geometry is not what its record announces.
         """
         found: Plain | None = None
+        self._others = {}
         if self._by_bytes:
             prepared, self._prepared = self._prepared, None
             found = prepared() if prepared else self.prepare(block, live)
-            self._add(found)
             odd = live & ~found.rows
             wanted = (np.flatnonzero(odd) + block.start).tolist()
             cast(Selective, next_feature).only(wanted)
@@ -148,16 +172,37 @@ class Geometries:
             encoded = _merged(found.wkb, others, found.rows[kept])
         else:
             encoded, kept = self._decoded(block, live, next_feature)
-        self._measures += int((self._records.measured(block) & kept).sum())
-        self.taken = Taken(found, kept)
-        return encoded, kept
+        return encoded, Taken(found, kept, self._tally(found, self._records.measured(block)))
 
-    def _add(self, found: Plain) -> None:
-        self._null += found.null
-        self._encoder.rewound += found.rewound
-        self._encoder.extend(found.bounds)
-        if found.type:
-            self._encoder.types.add(found.type)
+    def _tally(self, found: Plain | None, measured: Mask) -> Tally:
+        extent = Extent(frozenset(self._encoder.types), self._encoder.bounds)
+        self._encoder.types, self._encoder.bounds = set(), None
+        null, rewound = 0, np.empty(0, np.int64)
+        if found:
+            null, rewound = found.null, found.rewound
+            extent |= Extent(frozenset({found.type} - {""}), found.bounds)
+        self._in_file |= extent
+        return Tally(extent, null, rewound, self._others, measured)
+
+    def count(self, tally: Tally, loaded: Mask, altered: pa.BinaryArray | None = None) -> None:
+        """Count the rows of a batch that are `loaded`, of those that `take` has returned.
+
+        `altered` are their geometries, if they are others by now or not all of them.
+        """
+        self._loaded |= tally.extent if altered is None else extent_of(altered)
+        self._counts.update(
+            null=tally.null,
+            rewound=int(loaded[tally.rewound].sum()),
+            measures_dropped=int((tally.measured & loaded).sum()),
+        )
+        for place, counts in tally.others.items():
+            if loaded[place]:
+                self._counts.update(counts)
+
+    @property
+    def bounds_in_file(self) -> Bounds | None:
+        """Return the bounds of all geometries taken so far, be they loaded or not."""
+        return self._in_file.bounds
 
     def _decoded(
         self, block: Block, wanted: Mask, next_feature: NextFeature
@@ -183,28 +228,42 @@ class Geometries:
                 kept[index] = False
                 continue
             try:
-                encoded.append(self._wkb(row, kind, points, geometry, odd))
+                encoded.append(self._wkb(row, kind, points, geometry))
             except UnclosableError:
                 kept[index] = False
                 text = f"{NAMES[kind]} with a ring of NaN"
                 self._findings.reject("no_geometry", row + 1, text)
+                continue
+            if counts := self._counted(odd):
+                self._others[index] = counts
         self._encoder.settle()
         return encoded, kept
 
     def facts(self) -> GeometryFacts:
-        """Return the facts of all geometries taken so far."""
+        """Return the facts of all geometries counted so far."""
         return GeometryFacts(
             file_type=NAMES[self._records.kind],
-            types=tuple(sorted(self._encoder.types)),
-            bounds=self._encoder.bounds,
-            null=self._null,
-            empty=self._empty,
-            not_finite=self._not_finite,
-            measures_dropped=self._measures,
-            rewound=self._encoder.rewound,
-            closed=self._encoder.closed,
-            collapsed=self._encoder.collapsed,
+            types=tuple(sorted(self._loaded.types)),
+            bounds=self._loaded.bounds,
+            null=self._counts["null"],
+            empty=self._counts["empty"],
+            not_finite=self._counts["not_finite"],
+            measures_dropped=self._counts["measures_dropped"],
+            rewound=self._counts["rewound"],
+            closed=self._counts["closed"],
+            collapsed=self._counts["collapsed"],
         )
+
+    def _counted(self, odd: Oddity | None) -> Counter[str]:
+        """Return what there is to count of the row that was encoded last."""
+        encoder = self._encoder
+        counts = Counter(
+            rewound=encoder.rewound, closed=encoder.closed, collapsed=encoder.collapsed
+        )
+        encoder.rewound = encoder.closed = encoder.collapsed = 0
+        if odd:
+            counts[_COUNTED_AS[odd]] = 1
+        return +counts
 
     def _expect(self, row: int, feature: Feature | None) -> Decoded | None:
         """Return the geometry of exactly this row."""
@@ -224,11 +283,7 @@ class Geometries:
         if kind != NULL and points and geometry is None:
             raise self._contradiction(row, f"its {points} positions were read as no geometry")
 
-    def _wkb(
-        self, row: int, kind: int, points: int, geometry: Decoded | None, odd: Oddity | None
-    ) -> bytes | None:
-        self._null += odd is Oddity.NULL
-        self._empty += odd is Oddity.EMPTY
+    def _wkb(self, row: int, kind: int, points: int, geometry: Decoded | None) -> bytes | None:
         if kind == NULL:
             return None
         if geometry is None or points == 0:
@@ -236,7 +291,6 @@ class Geometries:
         wkb, arrived = self._encoder.encode(geometry.type, geometry.coordinates)
         if arrived != points and kind != MULTIPATCH:
             raise self._contradiction(row, f"{arrived} of its {points} positions were read")
-        self._not_finite += odd is Oddity.NAN
         return wkb
 
     def _contradiction(self, row: int, what: str) -> CorruptError:

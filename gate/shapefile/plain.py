@@ -10,7 +10,7 @@ Layout of WKB: OGC 06-103r4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -49,13 +49,18 @@ _CODES = {
 }
 
 
+def _nowhere() -> Integers:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Plain:
     """The plain rows of a block.
 
     `rows` tells which of the block's rows they are, null shapes included; `wkb`
     holds them in order. `type` is the GeoParquet name of the type of those that
-    are not null, empty if there are none. `bounds` are xmin, ymin, xmax, ymax.
+    are not null, empty if there are none. `bounds` are xmin, ymin, xmax, ymax. `rewound` are
+    places in the block, one for each shell that is wound against the format.
     `rings` are those of the polygons, if they are kept for whoever looks at them further.
     """
 
@@ -64,7 +69,7 @@ class Plain:
     type: str = ""
     bounds: tuple[float, float, float, float] | None = None
     null: int = 0
-    rewound: int = 0
+    rewound: Integers = field(default_factory=_nowhere)
     rings: Rings | None = None
 
 
@@ -111,9 +116,16 @@ def decode(
         type=(f"{name} Z" if has_z else name) if parts.records else "",
         bounds=_bounds(found.low, found.high) if found else _bounds(parts.positions),
         null=int(null.sum()),
-        rewound=int((found.is_shell & ~found.clockwise).sum()) if found else 0,
+        rewound=_rewound(found, np.flatnonzero(shapes)),
         rings=found if keep_rings else None,
     )
+
+
+def _rewound(found: Rings | None, places: Integers) -> Integers:
+    """Return the places of the records of shells that are wound against the format."""
+    if found is None:
+        return _nowhere()
+    return places[found.parts.record[found.is_shell & ~found.clockwise]]
 
 
 # Bytes and where each geometry starts in them, with one more entry for the end.

@@ -19,7 +19,7 @@ import shapely
 
 from gate.errors import ConfigurationError, MissingCrsError, NoTransformationError
 from gate.shapefile import antimeridian
-from gate.shapefile.crs import Bounds, LayerCrs, known_crs
+from gate.shapefile.crs import LayerCrs, known_crs
 from gate.shapefile.findings import Findings
 from gate.shapefile.report import TransformationFacts
 
@@ -33,21 +33,12 @@ Geometries = npt.NDArray[np.object_]
 _HEAD_BYTES = 9
 _POINTS = (1, 1001)
 _MULTI = {2: 5, 3: 6, 1002: 1005, 1003: 1006}
-_NAMES = {
-    1: "Point",
-    2: "LineString",
-    3: "Polygon",
-    4: "MultiPoint",
-    5: "MultiLineString",
-    6: "MultiPolygon",
-}
 
 
 class Transformation:
-    """The transformation of one layer; remembers what came out of it.
+    """The transformation of one layer; remembers how it was done.
 
-    `target` is the CRS of the result as PROJJSON. `bounds` and `types` are those
-    of the geometries that were let through. Where the target is geographic,
+    `target` is the CRS of the result as PROJJSON. Where the target is geographic,
     lines and polygons become their multi types, since any of them may have to
     be split at the antimeridian and a layer has one type.
     """
@@ -60,8 +51,6 @@ class Transformation:
         findings: Findings,
     ) -> None:
         self.target = target
-        self.types: set[str] = set()
-        self.bounds: Bounds | None = None
         self._source = source
         self._transformer = transformer
         self._findings = findings
@@ -129,9 +118,7 @@ class Transformation:
         wkb[filled & inside] = shapely.to_wkb(moved, flavor="iso", byte_order=1)
         for row in np.flatnonzero(~filled & column.is_valid().to_numpy(False)):
             wkb[row] = struct.pack("<BII", 1, self._code(codes[row]), 0)
-        kept = pa.array(wkb[inside], pa.binary())
-        self._note(kept, moved)
-        return kept, inside
+        return pa.array(wkb[inside], pa.binary()), inside
 
     def facts(self) -> TransformationFacts:
         """Return what was done so far."""
@@ -183,19 +170,6 @@ class Transformation:
     def _codes(self, column: pa.Array) -> list[int]:
         heads = pc.binary_slice(column, 1, 5).to_pylist()
         return [0 if head is None else int.from_bytes(head, "little") for head in heads]
-
-    def _note(self, kept: pa.Array, moved: Geometries) -> None:
-        for code in set(self._codes(kept)) - {0}:
-            name = _NAMES[code % 1000]
-            self.types.add(f"{name} Z" if code > 1000 else name)
-        positions = shapely.get_coordinates(moved)
-        positions = positions[np.isfinite(positions).all(axis=1)]
-        if self.bounds is not None:
-            west, south, east, north = self.bounds
-            positions = np.concatenate((positions, [(west, south), (east, north)]))
-        if len(positions):
-            low, high = positions.min(axis=0), positions.max(axis=0)
-            self.bounds = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
 
 
 def located(source: str, target: str, x: float, y: float) -> tuple[float, float] | None:

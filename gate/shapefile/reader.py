@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ from gate.shapefile.rejects import RejectList
 from gate.shapefile.report import (
     CrsFacts,
     FieldFacts,
-    GeometryFacts,
     Judgement,
     Named,
     Report,
@@ -158,7 +157,7 @@ class Layer:
         try:
             yield from self._rows.batches()
             self._exhausted = True
-            bounds = self._geometries.facts().bounds
+            bounds = self._geometries.bounds_in_file
             crs.check_bounds(self._crs, bounds, self._where, self._findings)
             self.report()
         finally:
@@ -188,7 +187,7 @@ class Layer:
         return Report(
             layer=self._options.overrides.layer or self._structure.files.stem,
             rows=rows,
-            geometry=self._geometry_facts(),
+            geometry=self._geometries.facts(),
             validity=self._validation.facts(),
             encoding=Named(self._text.name, self._text.source.value),
             crs=self._crs_facts(),
@@ -216,12 +215,6 @@ class Layer:
         """
         self._rows.close()
         self.rejects()
-
-    def _geometry_facts(self) -> GeometryFacts:
-        facts, moved = self._geometries.facts(), self._transformation
-        if moved is None:
-            return facts
-        return replace(facts, bounds=moved.bounds, types=tuple(sorted(moved.types)))
 
     def _crs_facts(self) -> CrsFacts:
         moved = self._transformation

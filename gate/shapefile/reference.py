@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ _TYPES = {
 
 
 class FionaValues:
-    """The values of the features read since the last batch, and the fields they belong to.
+    """The values of features that no batch has been made of yet, and the fields they belong to.
 
     `stated` is the schema as Fiona states it, name → type. A field that has the
     name `taken`, in whatever case, is called otherwise.
@@ -56,10 +57,14 @@ class FionaValues:
         self._waiting.append(values)
 
     def arrays(self, _rows: Cells, live: Mask, kept: Mask, _numbers: Integers) -> list[pa.Array]:
-        """Return one array per field for the `kept` rows, of the `live` ones that were read."""
+        """Return one array per field for the `kept` rows, of the `live` ones that were read first.
+
+        Those are taken out of what waits; more may have been read since.
+        """
         loaded = kept[live].tolist()
-        rows = [values for values, keep in zip(self._waiting, loaded, strict=True) if keep]
-        self._waiting.clear()
+        first = islice(self._waiting, len(loaded))
+        rows = [values for values, keep in zip(first, loaded, strict=True) if keep]
+        del self._waiting[: len(loaded)]
         return [
             pa.array([_value(row[name], field.type) for row in rows], field.type)
             for name, field in zip(self._names, self.fields, strict=True)

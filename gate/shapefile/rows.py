@@ -24,8 +24,9 @@ from gate.shapefile.columns import Cells
 from gate.shapefile.dbf import DELETED
 from gate.shapefile.features import Features
 from gate.shapefile.files import let_go
-from gate.shapefile.geometry import Feature, Geometries, NextFeature
+from gate.shapefile.geometry import Feature, Geometries, NextFeature, Tally
 from gate.shapefile.headers import Structure
+from gate.shapefile.parts import only
 from gate.shapefile.plain import Plain
 from gate.shapefile.projection import Transformation
 from gate.shapefile.records import Block
@@ -149,23 +150,22 @@ class Rows:
         if found.plain:
             stages.geometries.expect(found.plain)
         with self._features(found) as next_feature:
-            encoded, kept = stages.geometries.take(block, live, next_feature)
+            encoded, origin = stages.geometries.take(block, live, next_feature)
             if found.stop == self._structure.rows and next_feature() is not None:
                 what = f"GDAL gives more features than the {found.stop} rows of the files"
                 raise LostRowsError(what, where=self._structure.files.where(".shp"))
         column = encoded if isinstance(encoded, pa.Array) else pa.array(encoded, pa.binary())
-        numbers = np.flatnonzero(kept).astype(np.int64) + block.start + 1
-        origin = stages.geometries.taken
+        kept = origin.kept
         if stages.transformation:
+            numbers = _numbers(block.start, kept)
             column, inside = stages.transformation.apply(column, numbers)
-            kept[kept], numbers, origin = inside, numbers[inside], None
+            kept = only(kept, inside)
         self.deleted += int((~live).sum())
-        arrays = stages.values(found.rows, live, kept, numbers)
-        batch = pa.RecordBatch.from_arrays([*arrays, column], schema=self._schema)
-        verdict = None
+        altered, verdict = stages.transformation is not None, None
         if stages.validation:
-            verdict = self._begin(stages.validation.inspect, column, origin)
-        return _Taken(batch, numbers, verdict)
+            as_taken = None if altered else origin
+            verdict = self._begin(stages.validation.inspect, column, as_taken)
+        return _Taken(block.start, found.rows, live, kept, column, origin.tally, altered, verdict)
 
     def _features(self, found: _Found) -> AbstractContextManager[NextFeature]:
         """Give the features that a batch needs: of rows that are all plain, none.
@@ -178,14 +178,18 @@ class Rows:
         return self._stages.features.reading()
 
     def _settled(self, taken: _Taken) -> pa.RecordBatch:
-        """Return a batch as it is loaded, once its geometries are checked."""
-        batch, validation = taken.batch, self._stages.validation
-        if validation and taken.verdict:
-            verdict, last = taken.verdict(), batch.num_columns - 1
-            column, stays = validation.settle(batch.column(last), taken.numbers, verdict)
-            if not stays.all():
-                batch = batch.filter(pa.array(stays))
-            batch = batch.set_column(last, self._schema.field(last), column)
+        """Return a batch as it is loaded, once its geometries are checked.
+
+        Values are read last, so that none is counted of a row that is not loaded.
+        """
+        stages, column, kept, altered = self._stages, taken.column, taken.kept, taken.altered
+        if stages.validation and taken.verdict:
+            verdict, numbers = taken.verdict(), _numbers(taken.start, kept)
+            column, stays = stages.validation.settle(column, numbers, verdict)
+            kept, altered = only(kept, stays), altered or bool(verdict.repairs)
+        stages.geometries.count(taken.tally, kept, column if altered else None)
+        arrays = stages.values(taken.rows, taken.live, kept, _numbers(taken.start, kept))
+        batch = pa.RecordBatch.from_arrays([*arrays, column], schema=self._schema)
         self.loaded += batch.num_rows
         files = self._structure.files
         for content in (files.shp, files.shx, files.dbf):
@@ -223,8 +227,22 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A batch and the numbers of its rows; `verdict` waits for the check of its geometries."""
+    """Rows from row `start` on with the geometries of those that are `kept`.
 
-    batch: pa.RecordBatch
-    numbers: Integers
+    The geometries are `altered` if they are no longer those that were counted in
+    `tally`; `verdict` waits for their check.
+    """
+
+    start: int
+    rows: Cells
+    live: Mask
+    kept: Mask
+    column: pa.BinaryArray
+    tally: Tally
+    altered: bool
     verdict: Callable[[], Verdict] | None
+
+
+def _numbers(start: int, rows: Mask) -> Integers:
+    """Return the numbers of these rows of a block, counted from 1 in file order."""
+    return np.flatnonzero(rows).astype(np.int64) + start + 1

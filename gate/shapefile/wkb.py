@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from gate.shapefile.extent import Bounds, bounds_of, united
+
 Positions: TypeAlias = npt.NDArray[np.float64]
-Bounds: TypeAlias = tuple[float, float, float, float]
 
 _HEAD = struct.Struct("<BII")
 _POINT = struct.Struct("<BI2d")
@@ -100,24 +101,7 @@ class Encoder:
         self._pending, self._points = [], []
         if not flat:
             return
-        positions = np.concatenate(flat)
-        positions = positions[np.isfinite(positions).all(axis=1)]
-        if len(positions):
-            low, high = positions.min(axis=0), positions.max(axis=0)
-            self.extend((float(low[0]), float(low[1]), float(high[0]), float(high[1])))
-
-    def extend(self, bounds: Bounds | None) -> None:
-        """Take other bounds into these."""
-        if bounds is None or self.bounds is None:
-            self.bounds = self.bounds or bounds
-            return
-        west, south, east, north = self.bounds
-        self.bounds = (
-            min(west, bounds[0]),
-            min(south, bounds[1]),
-            max(east, bounds[2]),
-            max(north, bounds[3]),
-        )
+        self.bounds = united(self.bounds, bounds_of(np.concatenate(flat)))
 
     def _point(self, position: Sequence[float]) -> bytes:
         self._points.append(position)

@@ -14,6 +14,7 @@ from gate.errors import (
     NoTransformationError,
     RowsRejectedError,
 )
+from gate.policies import Reader
 from tests.reading import read
 from tests.shapefiles import (
     MULTIPOINT,
@@ -21,6 +22,7 @@ from tests.shapefiles import (
     POLYGON,
     WGS84,
     Field,
+    M,
     Z,
     layer,
     line,
@@ -249,6 +251,21 @@ def test_an_assumed_or_stated_crs_is_transformed_from(tmp_path: Path) -> None:
     for options in ({"missing_crs": "EPSG:25832"}, {"crs": "EPSG:25832"}):
         reading = read(bundle, tmp_path, target_crs="EPSG:4326", **options)
         assert reading.geometries[0].x == pytest.approx(9)
+
+
+@pytest.mark.parametrize("reader", list(Reader))
+def test_a_row_outside_the_domain_counts_as_rejected_and_nowhere_else(
+    reader: Reader, tmp_path: Path
+) -> None:
+    """Issue 3: the facts of the report are those of a layer that never had the row."""
+    kept = [polygon(square(500_000, 5_500_000, 10, 1), kind=POLYGON + M), null()]
+    lost = polygon([(1e9, 9e9, 1), (2e9, 9e9, 1), (1e9, 1e10, 1)], kind=POLYGON + M)
+    options = {"target_crs": "EPSG:4326", "reader": reader}
+    expected = read(layer(kept, prj=UTM32), tmp_path / "a", **options).report
+    report = read(layer([*kept, lost], prj=UTM32), tmp_path / "b", **options).report
+    assert [problem.reason for problem in report.rejects] == ["outside_domain"]
+    assert report.geometry == expected.geometry
+    assert report.geometry.measures_dropped == 1
 
 
 def test_an_empty_layer_has_the_target_crs(tmp_path: Path) -> None:

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import fiona
+import numpy as np
 import pytest
 import shapely.geometry
 
 from gate.errors import BundleError, CorruptError, LostRowsError, UnreadableError
 from gate.policies import Policies, Reader
 from gate.shapefile import excerpt, features, reader
+from gate.shapefile.extent import Extent
 from gate.shapefile.findings import Findings
 from gate.shapefile.gdal_log import WARNING_LIMIT, GdalLog
+from gate.shapefile.geometry import Taken, Tally
 from gate.shapefile.reader import Layer, ReadOptions, open_layer
 from gate.sinks.port import Table
 from tests.reading import read
@@ -194,9 +197,9 @@ def test_rows_that_do_not_add_up_are_never_a_success(
     decode = reader.Geometries.take
 
     def losing(self: Any, *arguments: Any) -> Any:
-        encoded, kept = decode(self, *arguments)
-        kept[3] = False
-        return [*encoded[:3], *encoded[4:]], kept
+        encoded, taken = decode(self, *arguments)
+        taken.kept[3] = False
+        return [*encoded[:3], *encoded[4:]], taken
 
     monkeypatch.setattr(reader.Geometries, "take", losing)
     with opened(tmp_path) as found:
@@ -212,9 +215,12 @@ def test_a_library_that_gives_too_much_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A feature after the last row of the files means that the two read different things."""
-    monkeypatch.setattr(
-        reader.Geometries, "take", lambda self, block, live, _: ([None] * 100, live)
-    )
+    tally = Tally(Extent(), 100, np.empty(0, np.int64), {}, np.zeros(100, np.bool_))
+
+    def satisfied(_self: Any, _block: Any, live: Any, _next: Any) -> Any:
+        return [None] * 100, Taken(None, live, tally)
+
+    monkeypatch.setattr(reader.Geometries, "take", satisfied)
     with (
         opened(tmp_path, policies=Policies(reader=Reader.FIONA)) as found,
         pytest.raises(LostRowsError, match="more features than the 100"),

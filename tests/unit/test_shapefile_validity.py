@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,19 @@ from gate.errors import RowsRejectedError
 from gate.policies import Reader, Validity
 from gate.shapefile.validity import repaired
 from tests.reading import Reading, read
-from tests.shapefiles import POLYGON, Shape, Z, layer, line, multipatch, null, polygon, square
+from tests.shapefiles import (
+    POLYGON,
+    Field,
+    M,
+    Shape,
+    Z,
+    layer,
+    line,
+    multipatch,
+    null,
+    polygon,
+    square,
+)
 
 BOW_TIE = ((0, 0), (1, 1), (1, 0), (0, 1), (0, 0))
 SPIKE = ((0, 0), (0, 1), (1, 1), (1, 0), (2, 0), (1, 0), (0, 0))
@@ -98,6 +111,58 @@ def test_what_can_be_read_in_two_ways_is_rejected_with_its_row(
     assert problem.examples[0].text == "its lines enclose 6, its rings 7"
     assert reading.column("ID") == [1, 3]
     assert [shape.area for shape in reading.geometries] == [1, 0.5]
+
+
+def star(turn: int) -> list[tuple[float, float, float]]:
+    """Return a five-pointed star far away, whose lines and ring enclose different areas."""
+    angles = [turn * math.tau * 2 * corner / 5 for corner in (0, 1, 2, 3, 4, 0)]
+    return [(40 + 9 * math.cos(angle), 40 + 9 * math.sin(angle), 3.0) for angle in angles]
+
+
+MEASURED = square(9, 9, 1, 5)
+NO_REPAIR = {
+    "rewound": star(1),
+    "wound": star(-1),
+    "collapsed": [(50, 50, 1), (51, 51, 1)],
+    "open": [(50, 50, 1), (60, 50, 1), (70, 50, 1)],
+    "not finite": [(50, 50, 1), (60, math.nan, 1), (70, 70, 1), (50, 50, 1)],
+}
+
+
+@pytest.mark.parametrize(
+    ("reader", "target_crs"), [(Reader.AUTO, ""), (Reader.FIONA, ""), (Reader.AUTO, "EPSG:3857")]
+)
+@pytest.mark.parametrize("name", NO_REPAIR)
+def test_a_row_that_is_not_repaired_counts_as_rejected_and_nowhere_else(
+    name: str, reader: Reader, target_crs: str, tmp_path: Path
+) -> None:
+    """Bounds, facts and values of a report are those of a layer that never had the row."""
+    options = {"validity": Validity.REPAIR, "reader": reader, "target_crs": target_crs}
+    field = Field("V", "N", 4)
+    kept = [polygon(MEASURED, kind=POLYGON + M), null()]
+    lost = polygon(NO_REPAIR[name], kind=POLYGON + M)
+    without = layer(kept, (field,), [(b" abc",), (2,)])
+    bundle = layer([*kept, lost], (field,), [(b" abc",), (2,), (b" xyz",)])
+    expected = read(without, tmp_path / "a", **options).report
+    report = read(bundle, tmp_path / "b", batch_bytes=1, **options).report
+    assert [problem.reason for problem in report.rejects] == ["not_repaired"]
+    assert report.geometry == expected.geometry
+    assert report.geometry.measures_dropped == 1
+    assert report.values == expected.values
+
+
+def test_the_types_are_those_of_loaded_rows(tmp_path: Path) -> None:
+    """Where null shapes alone are left, the layer has no geometry type and no bounds."""
+    reading = read(layer([null(), polygon(star(1))]), tmp_path, validity=Validity.REPAIR)
+    assert (reading.report.geometry.types, reading.report.geometry.bounds) == ((), None)
+
+
+def test_bounds_are_those_of_what_a_repair_leaves(tmp_path: Path) -> None:
+    """What falls off in a repair lies outside the bounds of the layer."""
+    report = read(layer([polygon(SPIKE)]), tmp_path, validity=Validity.REPAIR).report
+    assert report.geometry.bounds == (0, 0, 1, 1)
+    flagged = read(layer([polygon(SPIKE)]), tmp_path, validity=Validity.FLAG).report
+    assert flagged.geometry.bounds == (0, 0, 2, 1)
 
 
 def test_case_59_a_layer_that_nothing_is_left_of_is_no_success(tmp_path: Path) -> None:
