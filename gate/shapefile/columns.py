@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from gate.errors import UnsupportedError
 from gate.shapefile.dbf import Descriptor
 from gate.shapefile.findings import EXAMPLES, Example, Findings, shown
+from gate.shapefile.text import C1, REPLACEMENT, decoded
 
 Cells: TypeAlias = npt.NDArray[np.uint8]
 Rows: TypeAlias = npt.NDArray[np.int64]
@@ -32,7 +33,6 @@ DECIMAL_DIGITS = 38
 _PLAIN_NUMBER = np.zeros(256, dtype=np.bool_)
 _PLAIN_NUMBER[list(b" 0123456789-.")] = True
 _INTEGER = re.compile(r"[+-]?\d+(\.0*)?", re.ASCII)
-_C1 = re.compile("[\x80-\x9f]")
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d{1,4})?", re.ASCII)
 
 _TRUE, _FALSE, _UNKNOWN, _WRONG = 1, 0, 2, 3
@@ -70,12 +70,12 @@ def plan(
     for every upload. Raises `UnsupportedError` for a binary type that cannot be
     read.
     """
-    originals = [_C1.sub("\ufffd", each.name.decode(encoding, "replace")) for each in descriptors]
+    originals = [C1.sub(REPLACEMENT, each.name.decode(encoding, "replace")) for each in descriptors]
     reserved = {taken.casefold(), *(original.casefold() for original in originals)}
     used = {taken.casefold()}
     columns = []
     for descriptor, original in zip(descriptors, originals, strict=True):
-        if "\ufffd" in original:
+        if REPLACEMENT in original:
             findings.notice("undecodable_name", f"the name of the field {original} is not whole")
         name = original
         if name.casefold() in used:
@@ -200,33 +200,9 @@ class _Reader:
             lost = (nul & (cells != 0) & (cells != BLANK)).any(axis=1)
             self._count(cells, lost, "cut_at_nul")
             cells = np.where(nul, np.uint8(BLANK), cells)
-        texts = pc.ascii_rtrim(_fixed(cells), " ")
-        if (cells >= 0x80).any() and not (
-            self.encoding == "utf-8" and _is_valid(texts) and not _has_c1(cells)
-        ):
-            texts = self._decoded(cells, pc.binary_length(texts).to_numpy())
-        return _without_empty(texts)
-
-    def _decoded(self, cells: Cells, lengths: npt.NDArray[Any]) -> pa.Array:
-        """Decode cell by cell; bytes that mean nothing become U+FFFD and are counted.
-
-        A C1 control character means nothing in the text of a table either.
-        """
-        replaced = np.zeros(len(cells), dtype=np.bool_)
-        texts: list[str] = []
-        for index, (cell, length) in enumerate(zip(cells, lengths.tolist(), strict=True)):
-            raw = cell[:length].tobytes()
-            try:
-                text = raw.decode(self.encoding)
-            except UnicodeDecodeError:
-                replaced[index] = True
-                text = raw.decode(self.encoding, "replace")
-            if _C1.search(text):
-                replaced[index] = True
-                text = _C1.sub("\ufffd", text)
-            texts.append(text)
+        texts, replaced = decoded(pc.ascii_rtrim(_fixed(cells), " "), self.encoding)
         self._count(cells, replaced, "undecodable_text")
-        return pa.array(texts, pa.string())
+        return _without_empty(texts)
 
     def _numbers(
         self,
@@ -338,21 +314,6 @@ def _without_empty(texts: pa.Array) -> pa.Array:
     if not pc.any(empty).as_py():
         return texts
     return pc.if_else(empty, pa.scalar(None, pa.string()), texts)
-
-
-def _is_valid(texts: pa.Array) -> bool:
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _has_c1(cells: Cells) -> bool:
-    """Tell whether cells of UTF-8 text hold a C1 control character."""
-    content = cells.reshape(-1)
-    lead = content[:-1] == 0xC2
-    return bool((lead & (content[1:] < 0xA0)).any())
 
 
 def _fault(text: str, pattern: re.Pattern[str]) -> str:

@@ -76,15 +76,20 @@ _WINDOWS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "ascii": "cp1252", "ti
 
 # Encodings of text in which the bytes of ASCII mean ASCII: others have no place in a .dbf.
 # Python calls much else an encoding: escapes, names of hosts, what the machine prefers.
-_KNOWN = frozenset(
-    {"utf-8", "utf-8-sig", "ascii", "tis-620", "koi8-r", "koi8-t", "koi8-u", "kz1048", "ptcp154"}
-    | {f"iso8859-{page}" for page in (*range(1, 12), 13, 14, 15, 16)}
+SINGLE_BYTE = frozenset(
+    {"koi8-r", "koi8-t", "koi8-u", "kz1048", "ptcp154", "hp-roman8"}
+    | {f"iso8859-{page}" for page in (*range(2, 9), 10, 11, 13, 14, 15, 16)}
     | {f"cp{page}" for page in (437, 720, 737, 775, 850, 852, *range(855, 859), *range(860, 864))}
-    | {f"cp{page}" for page in (865, 866, 869, 874, 932, 949, 950, 1006, 1125, *range(1250, 1259))}
-    | {"gb18030", "gb2312", "gbk", "big5", "big5hkscs", "euc_jp", "euc_kr", "shift_jis", "johab"}
-    | {"euc_jis_2004", "euc_jisx0213", "iso2022_jp", "iso2022_kr", "hp-roman8"}
+    | {f"cp{page}" for page in (865, 866, 869, 874, 1006, 1125, *range(1250, 1259))}
     | {f"mac-{script}" for script in ("arabic", "croatian", "cyrillic", "farsi", "greek")}
     | {f"mac-{script}" for script in ("iceland", "latin2", "roman", "romanian", "turkish")}
+)
+_KNOWN = (
+    SINGLE_BYTE
+    | _WINDOWS.keys()
+    | {"utf-8", "utf-8-sig", "cp932", "cp949", "cp950", "gb18030", "gb2312", "gbk", "big5"}
+    | {"big5hkscs", "euc_jp", "euc_kr", "shift_jis", "johab", "euc_jis_2004", "euc_jisx0213"}
+    | {"iso2022_jp", "iso2022_kr"}
 )
 
 
