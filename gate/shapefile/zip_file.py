@@ -7,7 +7,7 @@ compression methods only those are taken that the standard module unpacks in
 bounded steps (a few kB of bzip2 come out as a hundred MB in one piece, and LZMA
 lets the file say how much memory its reader needs).
 
-Format: PKWARE, APPNOTE.TXT 6.3.10.
+Format: PKWARE, APPNOTE.TXT 6.3.10; section 4.6.9 for the names that Info-ZIP adds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -45,6 +46,8 @@ _DIRECTORY_ENTRY = b"PK\x01\x02"
 _ENCRYPTED = 0x1 | 0x40
 _UTF8 = 0x800
 _AES = 99
+_EXTRA = struct.Struct("<HH")
+_UNICODE_PATH, _UNICODE_PATH_HEAD = 0x7075, struct.Struct("<BI")
 _METHODS = {
     1: "shrink",
     6: "implode",
@@ -97,7 +100,7 @@ class Entry:
     """One file in a zip: its path with `/` between the parts, and its size as declared.
 
     `naming` is how the path was decoded: `utf-8`, `unflagged` for UTF-8 that
-    the entry does not announce, `cp437` for an old code page nobody names.
+    the entry announces nowhere, `cp437` for an old code page nobody names.
     """
 
     path: str
@@ -261,9 +264,38 @@ def _decoded(packed: zipfile.ZipInfo) -> tuple[str, str]:
     every byte a character of its own: the same bytes are always the same name.
     """
     name = packed.orig_filename
-    if packed.flag_bits & _UTF8 or name.isascii():
+    if packed.flag_bits & _UTF8:
         return name, "utf-8"
+    raw = name.encode("cp437")
+    if stated := _unicode_path(packed.extra, raw):
+        return stated, "utf-8"
     try:
-        return name.encode("cp437").decode("utf-8"), "unflagged"
+        return raw.decode("utf-8"), "utf-8" if name.isascii() else "unflagged"
     except UnicodeDecodeError:
         return name, "cp437"
+
+
+def _unicode_path(extra: bytes, raw: bytes) -> str:
+    """Return the name in UTF-8 that Info-ZIP states beside the raw one, empty if there is none.
+
+    A field whose checksum is not that of the raw name is of a name that some
+    other program has changed since, and does not count.
+    """
+    place = 0
+    while place + _EXTRA.size <= len(extra):
+        kind, size = _EXTRA.unpack_from(extra, place)
+        place += _EXTRA.size
+        content = extra[place : place + size]
+        place += size
+        if kind == _UNICODE_PATH and len(content) >= _UNICODE_PATH_HEAD.size:
+            version, checksum = _UNICODE_PATH_HEAD.unpack_from(content)
+            if version == 1 and checksum == zlib.crc32(raw):
+                return _utf8(content[_UNICODE_PATH_HEAD.size :])
+    return ""
+
+
+def _utf8(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""

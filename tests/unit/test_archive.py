@@ -6,6 +6,7 @@ import io
 import struct
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -253,6 +254,74 @@ def test_utf8_without_its_flag_is_recognised(tmp_path: Path) -> None:
     assert names(contents) == ["strasse"]
     assert contents.layers[0].spelled == "stra\u00dfe"
     assert notices(contents) == {"unflagged_names": 3}
+
+
+def with_unicode_path(
+    raw: bytes,
+    path: bytes,
+    *,
+    kind: int = 0x7075,
+    version: int = 1,
+    of: bytes | None = None,
+    before: bytes = b"",
+) -> bytes:
+    """Return a layer named `raw` whose entries state `path` as their name in UTF-8.
+
+    The checksum is that of the name `of`.
+    """
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as packed:
+        for extension, content in LAYER.items():
+            made = entry("x" * len(raw) + extension)
+            checked = (raw if of is None else of) + extension.encode()
+            field = struct.pack("<BI", version, zlib.crc32(checked)) + path + extension.encode()
+            made.extra = before + struct.pack("<HH", kind, len(field)) + field
+            packed.writestr(made, content)
+    return stream.getvalue().replace(b"x" * len(raw) + b".", raw + b".")
+
+
+@pytest.mark.parametrize("raw", [b"gr\x94\xe1e", b"gr__e"])
+@pytest.mark.parametrize(
+    "before", [b"", struct.pack("<HHI", 0x5455, 4, 7), struct.pack("<HHB", 0x7075, 1, 1)]
+)
+def test_a_name_that_info_zip_adds_is_believed(raw: bytes, before: bytes, tmp_path: Path) -> None:
+    """Issue 3: a name in UTF-8 beside one in an old code page, or beside ASCII, is the name."""
+    contents = unpacked(with_unicode_path(raw, "łódź/größe".encode(), before=before), tmp_path)
+
+    assert [layer.spelled for layer in contents.layers] == ["łódź/größe"]
+    assert notices(contents) == {}
+    assert content(contents.layers[0]) == LAYER
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        with_unicode_path(b"a", b"b", of=b"c"),
+        with_unicode_path(b"a", b"b", kind=0x6375),
+        with_unicode_path(b"a", b"b", version=2),
+        with_unicode_path(b"a", b"\xff"),
+    ],
+)
+def test_a_name_that_is_not_of_this_entry_is_passed_over(packed: bytes, tmp_path: Path) -> None:
+    """Issue 3: of another name, of another version, or no UTF-8: the entry's own name counts."""
+    contents = unpacked(packed, tmp_path)
+
+    assert names(contents) == ["a"]
+
+
+def test_an_added_name_leads_nowhere_either(tmp_path: Path) -> None:
+    """Case 65: the name that counts is the one that is looked at."""
+    with pytest.raises(UnsafeArchiveError, match=r"leaves the archive"):
+        unpacked(with_unicode_path(b"a", b"../a"), tmp_path)
+
+
+def test_a_flagged_name_needs_no_other(tmp_path: Path) -> None:
+    """Issue 3: an entry that says its name is UTF-8 has it there, whatever stands beside it."""
+    packed = with_unicode_path(b"a", b"b")
+    for extension in LAYER:
+        packed = patched(packed, f"a{extension}", FLAGS, 0x800)
+
+    assert names(unpacked(packed, tmp_path)) == ["a"]
 
 
 def test_an_archive_inside_is_unpacked(tmp_path: Path) -> None:
