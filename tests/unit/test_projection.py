@@ -268,6 +268,13 @@ def test_a_row_outside_the_domain_counts_as_rejected_and_nowhere_else(
     assert report.geometry.measures_dropped == 1
 
 
+def test_edges_are_straight_in_the_target_too(tmp_path: Path) -> None:
+    """Issue 3: a long edge has the transformed ends and no position between them."""
+    bundle = layer([line([(400_000, 5_500_000), (600_000, 5_500_000)])], prj=UTM32)
+    (shape,) = read(bundle, tmp_path, target_crs="EPSG:4326").geometries
+    assert len(shapely.get_coordinates(shape)) == 2
+
+
 def test_an_empty_layer_has_the_target_crs(tmp_path: Path) -> None:
     """Case 7: a layer without rows is published in the CRS that all others have."""
     for kind in (POINT, POLYGON):
