@@ -18,7 +18,7 @@ from gate.names import Bundle
 from gate.store.documents import bundle_from, manifest_from
 from tests.simulation.database import Document
 from tests.simulation.deployment import Deployment
-from tests.simulation.story import TORN_ROWS, WHOLE_ROWS, Story
+from tests.simulation.story import TORN_ROWS, WHOLE_ROWS, Message, Story
 from tests.world import PARTS, bundle_of
 
 Rows = list[tuple[str, str, str | None]]
@@ -88,7 +88,8 @@ class Watch:
 def faults_of(story: Story, heard_only: bool) -> Iterator[str]:
     """Yield what is wrong once all is quiet.
 
-    With `heard_only`, nothing is expected of a bundle whose last event was lost.
+    With `heard_only`, nothing is expected of a bundle whose last event was lost, or
+    of which a whole spelling was never heard of: the sweep lists under those it knows.
     """
     deployment = story.deployment
     yield from _effects(deployment)
@@ -99,16 +100,18 @@ def faults_of(story: Story, heard_only: bool) -> Iterator[str]:
             yield f"job {key} is {job['state']} and nobody was told"
     yield from _acknowledged(story)
     for base in story.bases:
-        newest = max(
-            (
-                message
-                for message in story.messages
-                if bundle_of(message.event.name) == bundle_of(f"{base}.shp")
-            ),
-            key=lambda message: message.event.generation,
-        )
-        if not (heard_only and newest.lost):
-            yield from _convergence(story, bundle_of(f"{base}.shp"))
+        bundle = bundle_of(f"{base}.shp")
+        told = [message for message in story.messages if bundle_of(message.event.name) == bundle]
+        if not (heard_only and _beyond_hearing(told)):
+            yield from _convergence(story, bundle)
+
+
+def _beyond_hearing(messages: list[Message]) -> bool:
+    """Tell whether only a pass over the whole bucket finds what was uploaded of a bundle."""
+    newest = max(messages, key=lambda message: message.event.generation)
+    spelt = {message.event.name.rpartition(".")[0] for message in messages}
+    heard = {message.event.name.rpartition(".")[0] for message in messages if not message.lost}
+    return newest.lost or spelt != heard
 
 
 def _effects(deployment: Deployment) -> Iterator[str]:
