@@ -187,7 +187,7 @@ NOTICES = (
     ),
     Reason(
         "encoding_guessed",
-        "Nobody says which encoding the text is in, and it is not UTF-8.",
+        "Nobody says for certain which encoding the text is in, and it is not UTF-8.",
         "add a `.cpg`, or set the metadata `encoding`",
     ),
     Reason(

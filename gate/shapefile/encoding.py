@@ -155,11 +155,12 @@ def _detected(table: Table, findings: Findings) -> Encoding:
         findings.notice("unknown_language", what)
     if _is_utf8(table):
         return Encoding("utf-8", Source.DETECTED)
+    stated, source = "no encoding is stated", Source.DEFAULT
     if language == ANSI:
-        return Encoding(FALLBACK, Source.LANGUAGE)
-    what = f"no encoding is stated and the text is not UTF-8; it is read as {FALLBACK}"
+        stated, source = "the language byte 0x57 names no certain encoding", Source.LANGUAGE
+    what = f"{stated} and the text is not UTF-8; it is read as {FALLBACK}"
     findings.notice("encoding_guessed", what)
-    return Encoding(FALLBACK, Source.DEFAULT)
+    return Encoding(FALLBACK, source)
 
 
 def spelled(text: str) -> str | None:

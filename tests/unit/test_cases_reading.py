@@ -46,6 +46,7 @@ def test_case_1_language_byte_0x57_is_windows_text(tmp_path: Path) -> None:
         "cp1252",
         "language_byte",
     )
+    assert reading.notices == {"encoding_guessed": 1}
 
 
 def test_case_1_utf8_under_language_byte_0x57_is_not_garbled(tmp_path: Path) -> None:
