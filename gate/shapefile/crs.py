@@ -28,10 +28,9 @@ from gate.errors import (
     UnreadableCrsError,
 )
 from gate.policies import MissingCrs
+from gate.shapefile.extent import Bounds
 from gate.shapefile.findings import Findings, shown
 from gate.shapefile.report import NearMatch
-
-Bounds = tuple[float, float, float, float]
 
 # How sure PROJ can be that a CRS is one it knows, in percent (proj_identify):
 # 100 the name and all parameters, 90 the name differs slightly, 70 all

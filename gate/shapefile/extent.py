@@ -13,14 +13,16 @@ import shapely
 
 Bounds: TypeAlias = tuple[float, float, float, float]
 
-_NAMES = {
-    1: "Point",
-    2: "LineString",
-    3: "Polygon",
-    4: "MultiPoint",
-    5: "MultiLineString",
-    6: "MultiPolygon",
+# The codes of WKB, which with Z are 1000 more.
+CODES = {
+    "Point": 1,
+    "LineString": 2,
+    "Polygon": 3,
+    "MultiPoint": 4,
+    "MultiLineString": 5,
+    "MultiPolygon": 6,
 }
+_NAMES = {code: name for name, code in CODES.items()}
 
 
 @dataclass(frozen=True, slots=True)

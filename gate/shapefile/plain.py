@@ -20,6 +20,7 @@ import pyarrow as pa
 from gate import gather
 from gate.gather import Floats, Integers, Mask
 from gate.shapefile import rings
+from gate.shapefile.extent import CODES
 from gate.shapefile.files import Bytes
 from gate.shapefile.parts import Parts, only, parts_of
 from gate.shapefile.records import (
@@ -39,14 +40,6 @@ _COUNTED = np.dtype([("order", "u1"), ("code", "<u4"), ("count", "<u4")])
 _COUNT = np.dtype("<u4")
 # Less than the page of any system.
 _PAGE_BYTES = 1024
-_CODES = {
-    "Point": 1,
-    "LineString": 2,
-    "Polygon": 3,
-    "MultiPoint": 4,
-    "MultiLineString": 5,
-    "MultiPolygon": 6,
-}
 
 
 def _nowhere() -> Integers:
@@ -266,4 +259,4 @@ def _heads(code: int, count: int) -> npt.NDArray[np.void]:
 
 
 def _code(name: str, has_z: bool) -> int:
-    return _CODES[name] + (1000 if has_z else 0)
+    return CODES[name] + (1000 if has_z else 0)

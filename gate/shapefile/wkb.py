@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gate.shapefile.extent import Bounds, bounds_of, united
+from gate.shapefile.extent import CODES, Bounds, bounds_of, united
 
 Positions: TypeAlias = npt.NDArray[np.float64]
 
@@ -24,14 +24,6 @@ _HEAD = struct.Struct("<BII")
 _POINT = struct.Struct("<BI2d")
 _POINT_Z = struct.Struct("<BI3d")
 _COUNT = struct.Struct("<I")
-_CODES = {
-    "Point": 1,
-    "LineString": 2,
-    "Polygon": 3,
-    "MultiPoint": 4,
-    "MultiLineString": 5,
-    "MultiPolygon": 6,
-}
 _PARTS = {"MultiPoint": "Point", "MultiLineString": "LineString", "MultiPolygon": "Polygon"}
 _MULTI = {part: multi for multi, part in _PARTS.items()}
 
@@ -70,7 +62,7 @@ class Encoder:
         """
         if kind == "Point":
             return self._point(coordinates), 1
-        if kind not in _CODES:
+        if kind not in CODES:
             raise ValueError(f"a geometry of type {kind}")
         several = kind in _PARTS
         part = _PARTS.get(kind, kind)
@@ -182,7 +174,7 @@ def _is_unclosable(ring: Positions) -> bool:
 
 
 def _code(kind: str, has_z: bool) -> int:
-    return _CODES[kind] + (1000 if has_z else 0)
+    return CODES[kind] + (1000 if has_z else 0)
 
 
 def _signed_area(ring: Positions) -> float:
