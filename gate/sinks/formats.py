@@ -20,8 +20,6 @@ Target: TypeAlias = io.RawIOBase | io.BufferedIOBase
 
 GEOMETRY = "geometry"
 LINEAGE_KEY = "shapefile_gate"
-# The metadata key of the geometry field: the type that holds every row once all are multi.
-GEOMETRY_TYPE = b"geometry_type"
 
 
 @dataclass(frozen=True, slots=True)

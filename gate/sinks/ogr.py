@@ -30,7 +30,6 @@ from gate.sinks import walk
 from gate.sinks.field_names import warehouse_name
 from gate.sinks.formats import (
     GEOMETRY,
-    GEOMETRY_TYPE,
     LINEAGE_KEY,
     Loss,
     Origin,
@@ -39,7 +38,7 @@ from gate.sinks.formats import (
     described,
     free_name,
 )
-from gate.sinks.port import Table
+from gate.sinks.port import GEOMETRY_TYPE, Table
 
 # A column of this name would be taken for row numbers, and be lost (GDAL,
 # `OGRLayer::WriteArrowBatch`, option FID).

@@ -19,10 +19,14 @@ import pytest
 import shapely
 
 from gate.errors import LostRowsError, UnexpectedError
+from gate.shapefile.reader import open_layer
 from gate.sinks import ogr
-from gate.sinks.formats import GEOMETRY_TYPE, Format, Loss, Origin, Written
+from gate.sinks.formats import Format, Loss, Origin, Written
 from gate.sinks.ogr import FlatGeobuf, GeoPackage, table_name
+from gate.sinks.port import GEOMETRY_TYPE
+from tests import shapefiles
 from tests.layers import Layer, batch, points, wkb
+from tests.shapefiles import POINT, POLYGON, Z, line, multipoint, null, point, polygon, square
 
 # What the module itself asks for; pytest forgets it from test to test.
 pytestmark = pytest.mark.filterwarnings("ignore:'crs' was not provided:UserWarning")
@@ -271,6 +275,48 @@ def test_a_layer_without_a_stated_type_takes_any(form: Format, tmp_path: Path) -
     found = pyogrio.read_dataframe(path).geometry
     assert geometry_type(path) == "Unknown"
     assert {each.geom_type for each in found if each} == {"Polygon", "Point"}
+
+
+def of_shapefile(*shapes: shapefiles.Shape) -> shapefiles.Bundle:
+    """Return a shapefile of these shapes, each with its number."""
+    numbers = [(number,) for number in range(len(shapes))]
+    return shapefiles.layer(list(shapes), [shapefiles.Field("n", "N", 9)], numbers)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("bundle", "kind"),
+    [
+        (of_shapefile(point(1, 2), point(math.nan, math.nan), null()), "Point"),
+        (of_shapefile(point(1, 2, 3, kind=POINT + Z), null()), "Point Z"),
+        (of_shapefile(multipoint((1, 2), (3, 4)), multipoint()), "MultiPoint"),
+        (of_shapefile(line([(0, 0), (1, 1)]), line(), null()), "MultiLineString"),
+        (
+            of_shapefile(
+                polygon(square(0, 0)), polygon(square(0, 0), square(5, 5)), polygon(), null()
+            ),
+            "MultiPolygon",
+        ),
+        (
+            of_shapefile(
+                polygon(square(0, 0, 1, 7.0), kind=POLYGON + Z), polygon(kind=POLYGON + Z), null()
+            ),
+            "MultiPolygon Z",
+        ),
+        (of_shapefile(null(), null()), "Unknown"),
+    ],
+    ids=["points", "points Z", "multipoints", "lines", "polygons", "polygons Z", "nulls"],
+)
+def test_every_kind_of_shapefile_has_one_type(
+    form: Format, bundle: shapefiles.Bundle, kind: str, tmp_path: Path
+) -> None:
+    """Cases 13, 18: what is read of any kind is written, null and empty shapes included."""
+    with open_layer(shapefiles.write(bundle, tmp_path / "in"), name="roads") as layer:
+        path, outcome = written(form, layer, tmp_path)
+        count = layer.report().rows.in_file
+
+    assert outcome.rows == count == len(rows(path))
+    assert geometry_type(path) == kind
 
 
 @pytest.mark.parametrize(
