@@ -28,8 +28,8 @@ REDELIVERY_WINDOW_SECONDS = 86_400
 # Half a day: a bundle that is told to rest for longer is a mistake in the unit.
 MOST_SETTLE_SECONDS = 43_200
 
-# No function that is called over HTTP runs for longer (Cloud Run functions, "Quotas").
-MOST_SWEEP_SECONDS = 3_600
+# A tenth of the longest time of a function: see `MOST_FUNCTION_SECONDS`.
+MOST_SWEEP_SECONDS = 360
 MOST_SWEEP_JOBS = 1_000
 
 # Ten years: beyond any use, and far from the end of the calendar.
@@ -114,7 +114,9 @@ VARIABLES = (
     Variable(
         "SWEEP_SECONDS",
         "45",
-        "How long a sweep goes on to take up what is due. One that it has begun is finished.",
+        "How long a sweep goes on to take up what is due. One that it has begun is finished."
+        " No more than a tenth of `FUNCTION_TIMEOUT_SECONDS`, for a job that is begun last may take"
+        " the other nine.",
     ),
     Variable("SWEEP_JOBS", "50", "How many jobs a sweep runs at most."),
     Variable(
@@ -336,6 +338,8 @@ class _Loader:
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
         sweeping = self._sweeping(timedelta(seconds=settle), timedelta(seconds=manifest_ttl))
+        run = timedelta(seconds=timeout) * RUN_SHARE
+        self._fits(sweeping, run, timeout)
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
@@ -358,7 +362,7 @@ class _Loader:
                 lease=timedelta(seconds=lease),
                 max_attempts=attempts,
                 retry=timedelta(seconds=retry),
-                run=timedelta(seconds=timeout) * RUN_SHARE,
+                run=run,
             ),
             claim_collection=names[0],
             manifest_collection=names[1],
@@ -389,6 +393,17 @@ class _Loader:
             patience=Patience(settle, stalled_after, give_up),
             reconcile_every=timedelta(seconds=every),
         )
+
+    def _fits(self, sweeping: Sweeping, run: timedelta, timeout_seconds: int) -> None:
+        """See that the last job that a sweep begins has the whole time of a run before it."""
+        most_seconds = (timedelta(seconds=timeout_seconds) - run) // timedelta(seconds=1)
+        if sweeping.seconds > max(1, most_seconds):
+            self._problem(
+                "SWEEP_SECONDS",
+                f"{sweeping.seconds} is more than a tenth of FUNCTION_TIMEOUT_SECONDS="
+                f"{timeout_seconds}, so that a job that the sweep begins last could be cut off by"
+                f" the timeout; use {max(1, most_seconds)}",
+            )
 
     def _policies(self, required_crs: str) -> Policies:
         accept: MissingCrs | str = MissingCrs.ACCEPT
@@ -444,7 +459,7 @@ class _Loader:
                 return postgis_address.parse(uri)
             return parse_sink(uri)
         except GateError as error:
-            self._problem("SINK", str(error))
+            self._problem("SINK", f"{error.what}; {error.todo}")
             return None
 
     def _text(self, variable: str) -> str:

@@ -19,6 +19,7 @@ WRITER_NEEDED = "pyogrio==0.13.0"
 WRITTEN_BY_GDAL = ("flatgeobuf", "gpkg")
 MAX_KEEP = 100
 MAX_PREFIX_BYTES = 400
+_WHERE = "SINK"
 _SCHEME = "gs://"
 _EXAMPLE = "gs://bucket/prefix?format=geoparquet&keep=1"
 
@@ -64,14 +65,21 @@ def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddres
 
     Nothing in it is unquoted but the values of parameters. Raises
     `ConfigurationError`, naming everything that is wrong with it, and what a
-    form needs that is not `installed`.
+    form needs that is not `installed`. What was meant for another kind of sink
+    may hold a password, so nothing is repeated of it.
     """
+    if not uri.startswith(_SCHEME):
+        raise ConfigurationError(
+            "begins with neither gs:// nor postgresql://",
+            where=_WHERE,
+            cure=f"write it like {_EXAMPLE} or postgresql://user@host/database",
+        )
     path, _, query = uri.partition("?")
     bucket, _, prefix = path.removeprefix(_SCHEME).partition("/")
     prefix = prefix.removesuffix("/")
     pairs = parse_qsl(query, keep_blank_values=True)
     parameters = dict(pairs)
-    problems = [*_place_problems(path, bucket, prefix), *_parameter_problems(pairs)]
+    problems = [*_place_problems(bucket, prefix), *_parameter_problems(pairs)]
     form = parameters.get("format", FORMATS[0])
     if "order" in parameters and form in FORMATS[1:]:
         problems.append(f"order is for geoparquet, {form} has none to choose")
@@ -82,7 +90,7 @@ def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddres
         )
     if problems:
         raise ConfigurationError(
-            "; ".join(problems), where=f"SINK={uri}", cure=f"write it like {_EXAMPLE}"
+            "; ".join(problems), where=_WHERE, cure=f"write it like {_EXAMPLE}"
         )
     return SinkAddress(
         bucket,
@@ -93,9 +101,9 @@ def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddres
     )
 
 
-def _place_problems(path: str, bucket: str, prefix: str) -> Iterator[str]:
-    if not path.startswith(_SCHEME):
-        yield f"does not begin with {_SCHEME}"
+def _place_problems(bucket: str, prefix: str) -> Iterator[str]:
+    if "@" in bucket:
+        yield "no user stands before a bucket"
     elif not _BUCKET.fullmatch(bucket):
         yield f"{bucket!r} is no bucket name"
     if prefix and not {"", ".", ".."}.isdisjoint(prefix.split("/")):

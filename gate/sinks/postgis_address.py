@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from gate.errors import ConfigurationError
 
@@ -74,8 +74,8 @@ class DatabaseAddress:
 def parse(uri: str) -> DatabaseAddress:
     """Return the address that `uri` spells; what is quoted in it by `%` is unquoted.
 
-    Raises `ConfigurationError`, naming everything that is wrong with it and
-    never its password.
+    Raises `ConfigurationError`, naming everything that is wrong with it, and of
+    it nothing that could be a password, wherever that stands.
     """
     try:
         parts = urlsplit(uri)
@@ -84,14 +84,14 @@ def parse(uri: str) -> DatabaseAddress:
             raise ValueError
     except ValueError:
         # What is left of a password may stand anywhere in it.
-        raise _refused("postgresql://…", _UNCLEAR) from None
+        raise _refused(_UNCLEAR) from None
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     given = dict(pairs)
     host = given.pop("host", "") or unquote(parts.hostname or "")
     database = unquote(parts.path.removeprefix("/"))
     problems = "; ".join((*_place_problems(host, database, parts), *_parameter_problems(pairs)))
     if problems:
-        raise _refused(_without_password(parts), problems)
+        raise _refused(problems)
     default = DatabaseAddress("", 0, "")
     return DatabaseAddress(
         host=host,
@@ -106,14 +106,8 @@ def parse(uri: str) -> DatabaseAddress:
     )
 
 
-def _refused(uri: str, problems: str) -> ConfigurationError:
-    return ConfigurationError(problems, where=f"SINK={uri}", cure=f"write it like {_EXAMPLE}")
-
-
-def _without_password(parts: SplitResult) -> str:
-    user, at, place = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    return urlunsplit(parts._replace(netloc=f"{name}{colon and ':…'}{at}{place}"))
+def _refused(problems: str) -> ConfigurationError:
+    return ConfigurationError(problems, where="SINK", cure=f"write it like {_EXAMPLE}")
 
 
 def _place_problems(host: str, database: str, parts: SplitResult) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_all_mistakes_are_told_at_once_and_no_password_is() -> None:
         settings.load({"SINK": uri})
     (problem,) = caught.value.problems
     assert problem.count("; ") == 6
-    assert "SINK=postgresql://me:…@db/a/b?" in problem
+    assert problem.startswith("SINK: 'a/b' is no database name; ")
     assert "hunter2" not in str(caught.value)
 
 
@@ -97,14 +98,25 @@ def test_all_mistakes_are_told_at_once_and_no_password_is() -> None:
         "postgresql://me:1/hunter2@db/gis",
         "postgresql://me:1?hunter2@db/gis",
         "postgresql://me:1#hunter2@db/gis",
+        "postgresql://hunter2@db/gis?mode=x",
+        "postgresql://db/gis?password=hunter2",
+        "postgresql://db/gis?user=me&pass=hunter2",
+        "postgresql://db/gis?sslpassword=hunter2",
+        "postgis://me:hunter2@db/gis",
+        "POSTGRESQL://me:hunter2@db/gis",
+        "postgresql:/me:hunter2@db/gis",
+        "postgresql+psycopg://me:hunter2@db/gis",
+        "host=db user=me password=hunter2",
+        "gs://me:hunter2@datasets/out",
+        "gs://datasets/out?token=hunter2",
     ],
 )
-def test_what_cannot_be_parsed_shows_no_password(uri: str) -> None:
-    """An address whose password is not quoted is refused without being repeated."""
-    with pytest.raises(ConfigurationError) as caught:
-        parse(uri)
-    assert "hunter2" not in str(caught.value)
-    assert caught.value.__suppress_context__
+def test_what_is_refused_shows_no_password(uri: str) -> None:
+    """Issue 4: a crash at start-up is logged by the platform as it is: no secret is in it."""
+    with pytest.raises(SettingsError) as caught:
+        settings.load({"SINK": uri})
+    assert "write it like " in str(caught.value)
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_every_variable_is_read() -> None:
             "DEDUP_TTL_SECONDS": "86401",
             "MANIFEST_TTL_SECONDS": "3",
             "STALLED_AFTER_SECONDS": "2",
-            "SWEEP_SECONDS": "4",
+            "SWEEP_SECONDS": "2",
             "SWEEP_JOBS": "5",
             "RECONCILE_EVERY_SECONDS": "8",
             "CLAIM_COLLECTION": "c",
@@ -71,7 +71,7 @@ def test_every_variable_is_read() -> None:
             "DEAD_LETTER_TOPIC": "projects/p/topics/t",
             "MAX_ATTEMPTS": "6",
             "LEASE_SECONDS": "7",
-            "FUNCTION_TIMEOUT_SECONDS": "10",
+            "FUNCTION_TIMEOUT_SECONDS": "20",
             "RETRY_SECONDS": "0",
             "MAX_BUNDLE_BYTES": "9",
         }
@@ -86,11 +86,11 @@ def test_every_variable_is_read() -> None:
     assert (limits.max_attempts, limits.lease, limits.run, limits.retry) == (
         6,
         timedelta(seconds=7),
-        timedelta(seconds=9),
+        timedelta(seconds=18),
         timedelta(0),
     )
     patience = Patience(timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=3))
-    assert settings.sweep == Sweeping(4, 5, patience, timedelta(seconds=8))
+    assert settings.sweep == Sweeping(2, 5, patience, timedelta(seconds=8))
     assert settings.sweep_collection == "s"
     assert (settings.claim_collection, settings.manifest_collection, settings.job_collection) == (
         "c",
@@ -199,7 +199,7 @@ RANGES = [
     ("MAX_UNPACKED_BYTES", 1, 1 << 40),
     ("MAX_ENTRIES", 1, 10_000_000),
     ("STALLED_AFTER_SECONDS", 0, 315_359_999),
-    ("SWEEP_SECONDS", 1, 3_600),
+    ("SWEEP_SECONDS", 1, 360),
     ("SWEEP_JOBS", 1, 1_000),
     ("RECONCILE_EVERY_SECONDS", 1, 315_360_000),
 ]
@@ -211,6 +211,10 @@ def test_numbers_are_bounded_at_both_ends(variable: str, least: int, most: int) 
     others = {"SETTLE_SECONDS": "0", "STALLED_AFTER_SECONDS": "0"}
     if variable == "STALLED_AFTER_SECONDS":
         others["MANIFEST_TTL_SECONDS"] = str(most + 1)
+    if variable == "FUNCTION_TIMEOUT_SECONDS":
+        others["SWEEP_SECONDS"] = "1"
+    if variable == "SWEEP_SECONDS":
+        others["FUNCTION_TIMEOUT_SECONDS"] = "3600"
     for bound in (least, most):
         assert load({**LEAST, **others, variable: str(bound)})
     beyond = problems(**{**others, variable: str(most + 1)})
@@ -245,6 +249,16 @@ def test_claims_must_outlive_the_redelivery_window() -> None:
     """Case 54: a dedup TTL of one day is refused, a second more is not."""
     assert "not longer than the redelivery window" in problems(DEDUP_TTL_SECONDS="86400")[0]
     assert load({**LEAST, "DEDUP_TTL_SECONDS": "86401"})
+
+
+def test_the_last_job_of_a_sweep_must_fit_into_the_timeout() -> None:
+    """H11: a job that a sweep begins at its end has the whole time of a run before the timeout."""
+    assert problems(SWEEP_SECONDS="31", FUNCTION_TIMEOUT_SECONDS="300") == (
+        "SWEEP_SECONDS: 31 is more than a tenth of FUNCTION_TIMEOUT_SECONDS=300, so that a job"
+        " that the sweep begins last could be cut off by the timeout; use 30",
+    )
+    fitting = load({**LEAST, "SWEEP_SECONDS": "30", "FUNCTION_TIMEOUT_SECONDS": "300"})
+    assert timedelta(seconds=fitting.sweep.seconds) + fitting.limits.run <= timedelta(seconds=300)
 
 
 def test_settling_must_end_before_a_manifest_may_expire() -> None:
