@@ -203,7 +203,7 @@ class RowsRejectedError(BundleError):
 
 
 class UnsupportedError(BundleError):
-    """A legal thing that this version cannot read."""
+    """A legal thing that this version cannot read, or the sink cannot hold."""
 
     code = "unsupported"
     cure = "convert the layer to a supported form and upload it again"
@@ -293,7 +293,7 @@ class DatasetTakenError(BundleError):
 
 
 class SchemaMismatchError(BundleError):
-    """The fields are not those of the table that the rows belong in."""
+    """The table that the rows belong in has other fields, or refuses the rows."""
 
     code = "schema_mismatch"
     cure = (

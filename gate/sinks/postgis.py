@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from gate.errors import DatabaseBusyError
+from gate.errors import DatabaseBusyError, GateError
 from gate.identity import Revision
 from gate.sinks import postgis_archives, postgis_ledger, postgis_tables
 from gate.sinks.index import Index
@@ -83,7 +83,9 @@ class PostgisSink:
 
         Raises `DatabaseBusyError` for what passes, `ConfigurationError` for
         what the deployment lacks, `SchemaMismatchError` if the columns are not
-        those of the shared table, or of one that views depend on.
+        those of the shared table, or of one that views depend on, or a
+        constraint of it refuses the rows, `UnsupportedError` for a layer that is
+        beyond PostgreSQL's limits.
         """
         revision, layer = publication.revision, publication.layer
         place = self._place(revision, layer)
@@ -103,9 +105,7 @@ class PostgisSink:
                 source_name(revision.bundle, layer),
                 temporary=bool(place.source),
             )
-            content = {**report()}
-            if staged.columns.nul_removed:
-                content["nul_removed"] = staged.columns.nul_removed
+            content = report()
             published = Published(self._location(place.table), staged.rows)
 
             def put(replaced: Entry | None) -> None:
@@ -187,5 +187,10 @@ class PostgisSink:
                 postgis_ledger.prepare(session)
                 session.commit()
             self._prepared = True
-        with self._database.session() as session:
-            yield session
+        try:
+            with self._database.session() as session:
+                yield session
+        except GateError:
+            # Somebody may have removed the ledger: the next call makes it again.
+            self._prepared = False
+            raise

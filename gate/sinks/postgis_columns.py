@@ -1,14 +1,14 @@
-"""From the columns of a layer to those of a table, and what COPY would refuse set right.
+"""From the columns of a layer to those of a table.
 
-Text in PostgreSQL holds no NUL: it is taken out, and counted. A column of one
-geometry type holds no other: lines and polygons become their multi types.
+A column of one geometry type holds no other: lines and polygons become their
+multi types.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import LiteralString
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from gate.sinks.port import GEOMETRY_TYPE, Table
 from gate.sinks.postgis_names import SOURCE
 
 GEOMETRY = "geometry"
-NUL = "\0"
 
 _TYPES: dict[pa.DataType, LiteralString] = {
     pa.bool_(): "boolean",
@@ -56,17 +55,15 @@ class Column:
     original: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Columns:
     """The columns of one table: the attributes in file order, the geometry last.
 
-    `geometry_type` is a type of PostGIS. `nul_removed` counts the values, by
-    name in the file, that a NUL was taken out of.
+    `geometry_type` is a type of PostGIS.
     """
 
     attributes: tuple[Column, ...]
     geometry_type: LiteralString
-    nul_removed: dict[str, int] = field(default_factory=dict)
     _part: int = 0
     _multi: int = 0
 
@@ -92,19 +89,8 @@ class Columns:
     def batches(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a table as COPY takes them."""
         for batch in table.batches():
-            values = [
-                self._text(column.original, array) if column.type == "text" else array
-                for column, array in zip(self.attributes, batch.columns[:-1], strict=True)
-            ]
-            shapes = self._wrapped(batch.column(batch.num_columns - 1))
-            yield pa.RecordBatch.from_arrays([*values, shapes], schema=batch.schema)
-
-    def _text(self, original: str, array: pa.Array) -> pa.Array:
-        found = pc.sum(pc.match_substring(array, NUL)).as_py()
-        if not found:
-            return array
-        self.nul_removed[original] = self.nul_removed.get(original, 0) + found
-        return pc.replace_substring(array, NUL, "")
+            *values, shapes = batch.columns
+            yield pa.RecordBatch.from_arrays([*values, self._wrapped(shapes)], schema=batch.schema)
 
     def _wrapped(self, shapes: pa.Array) -> pa.Array:
         """Return the geometries, each single one in a multi geometry of its own."""

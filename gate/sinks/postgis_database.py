@@ -18,7 +18,14 @@ import pyarrow as pa
 from psycopg import IsolationLevel, errors, sql
 from psycopg.conninfo import make_conninfo
 
-from gate.errors import ConfigurationError, DatabaseBusyError, GateError, UnexpectedError
+from gate.errors import (
+    ConfigurationError,
+    DatabaseBusyError,
+    GateError,
+    SchemaMismatchError,
+    UnexpectedError,
+    UnsupportedError,
+)
 from gate.sinks.postgis_address import DatabaseAddress
 
 # One name, or a schema and a name in it; or several names with commas between.
@@ -53,6 +60,10 @@ _FACTS: LiteralString = """
 _PASSING = ("08", "25006", "25P03", "40", "53", "55", "57", "58")
 # What somebody has to set up: permission, login, database, schema, type, function.
 _SETTINGS = ("42501", "28", "3D", "3F", "42704", "42883")
+# What a table, or PostgreSQL itself, refuses of the layer: whoever keeps the one
+# or makes the other has to change it.
+_CONSTRAINTS = ("23", "P0001")
+_LIMITS = ("54",)
 # What a server that refuses a login says of a moment; all else, it says of the login.
 _MOMENTS = ("starting up", "shutting down", "recovery", "too many", "connection slots", "accepting")
 _LOGIN_FAULTS = ("FATAL:", "certificate", "SSL was required", "no password supplied")
@@ -84,8 +95,9 @@ class Database:
         The connection that was kept is used if it still answers, else a new one
         is made; that happens too if another thread uses it. It is kept again
         unless something was raised. Raises `DatabaseBusyError` for what passes,
-        `ConfigurationError` for what the deployment has to mend, and
-        `UnexpectedError` for all else that the database refuses.
+        `ConfigurationError` for what the deployment has to mend, `SchemaMismatchError`
+        for rows that a constraint refuses, `UnsupportedError` for a layer beyond
+        PostgreSQL's limits, and `UnexpectedError` for all else that the database refuses.
         """
         with self._translated():
             connection, geometry_schema = self._reused() or self._connected()
@@ -311,6 +323,15 @@ def translated(error: psycopg.Error, where: str) -> GateError:
     if error.sqlstate.startswith(_SETTINGS):
         cure = "grant the user of SINK what it lacks, or correct SINK; then deliver the event again"
         return ConfigurationError(what, where=where, cure=cure)
+    if error.sqlstate.startswith(_CONSTRAINTS):
+        cure = (
+            "correct the rows and upload the bundle again, or drop the constraint or trigger that"
+            " refuses them and redrive the job"
+        )
+        return SchemaMismatchError(what, where=where, cure=cure)
+    if error.sqlstate.startswith(_LIMITS):
+        cure = "upload the layer with fewer or shorter fields, or give SINK another form of output"
+        return UnsupportedError(what, where=where, cure=cure)
     return UnexpectedError(f"{type(error).__name__}: {what}", where=where)
 
 

@@ -61,9 +61,9 @@ def replace(session: Session, staged: Staged, target: Name, *, ours: bool) -> No
     if _exists(session, target):
         if not ours:
             raise DatasetTakenError(
-                "there is a table of this name that the gate has not made",
+                "there is a table or type of this name that the gate has not made",
                 where=".".join(target),
-                cure="rename that table, or give SINK another schema or table",
+                cure="rename it or the bundle, or give SINK another schema or table",
             )
         _copy_privileges(session, target, staged.table)
         if not session.drop(target):
@@ -125,12 +125,16 @@ def _move(session: Session, staged: Staged, target: Name, source: str = "") -> N
 
 
 def _exists(session: Session, table: Name) -> bool:
-    """Tell whether a table, or anything else that would be in its way, has this name."""
-    statement = """
-        select from pg_class join pg_namespace n on n.oid = relnamespace
-          where nspname = %s and relname = %s
+    """Tell whether a table, or anything else that would be in its way, has this name.
+
+    A type is in its way too, for a table is one; PostGIS has `geometry` and more.
     """
-    return bool(session.rows(statement, table))
+    statement = """
+        select from pg_namespace n where nspname = %s and (
+            exists (select from pg_class where relnamespace = n.oid and relname = %s)
+            or exists (select from pg_type where typnamespace = n.oid and typname = %s))
+    """
+    return bool(session.rows(statement, (*table, table[-1])))
 
 
 def _finish(session: Session, table: Name, columns: Columns, comment: str) -> None:

@@ -338,18 +338,51 @@ def test_other_columns_replace_a_table(postgis_sink_bench: PostgisBench) -> None
     assert isinstance(postgis_sink_bench.publish(NEW, narrow()), Published)
 
 
-@pytest.mark.parametrize("kind", ["table", "view", "sequence"])
+@pytest.mark.parametrize("kind", ["table", "view", "sequence", "type"])
 def test_what_the_gate_has_not_made_is_never_replaced(
     postgis_sink_bench: PostgisBench, kind: str
 ) -> None:
-    """Issue 4: a table of this name that somebody else made is refused, and stays."""
-    made = {"table": "(precious int)", "view": "as select 1 as precious", "sequence": ""}
+    """Issue 4: a table of this name that somebody else made is refused, and stays.
+
+    A type is one of PostGIS's own, where a bundle is called `geometry`.
+    """
+    made = {
+        "table": "(precious int)",
+        "view": "as select 1 as precious",
+        "sequence": "",
+        "type": "as enum ('precious')",
+    }
     postgis_sink_bench.run(f"create {kind} {TABLE} {made[kind]}")
 
     with pytest.raises(DatasetTakenError, match="the gate has not made; rename"):
         postgis_sink_bench.publish(OLD, points(1))
     assert postgis_sink_bench.sink.current(OLD) is None
     assert postgis_sink_bench.rows("select count(*) from _gate_ledger") == [(0,)]
+
+
+def test_a_table_that_others_refer_to_is_not_emptied(postgis_sink_bench: PostgisBench) -> None:
+    """Issue 4: what refers to rows keeps them; the refusal says why, and no retry is promised."""
+    postgis_sink_bench.publish(OLD, points(2, "old"))
+    postgis_sink_bench.run(
+        f"alter table {TABLE} add primary key (name);"
+        f"create table signs (road text references {TABLE}); insert into signs values ('old 0')"
+    )
+
+    with pytest.raises(SchemaMismatchError, match=r"foreign key constraint .*drop the constraint"):
+        postgis_sink_bench.publish(NEW, points(2, "new"))
+    assert postgis_sink_bench.seen(OLD.bundle).names == names(2, "old")  # type: ignore[union-attr]
+
+
+def test_a_ledger_that_was_removed_is_made_again(postgis_sink_bench: PostgisBench) -> None:
+    """Issue 4: a worker that has seen the ledger goes on after somebody has dropped it."""
+    postgis_sink_bench.publish(OLD, points(2, "old"))
+    postgis_sink_bench.run(
+        f"drop table {TABLE}, _gate_ledger, _gate_rejects, _gate_archives",
+    )
+
+    with pytest.raises(UnexpectedError, match="_gate_ledger"):
+        postgis_sink_bench.publish(NEW, points(2, "new"))
+    assert isinstance(postgis_sink_bench.publish(NEW, points(2, "new")), Published)
 
 
 def test_stems_that_share_a_table_are_refused(postgis_sink_bench: PostgisBench) -> None:

@@ -199,8 +199,17 @@ def test_case_58_a_cut_character_does_not_stop_the_table(
     assert postgis_sink_bench.rows("select t from in__roads") == [("caf\ufffd",), ("ok",)]
 
 
-def test_nul_is_taken_out_and_counted(postgis_sink_bench: PostgisBench) -> None:
-    """Issue 4: NUL, which no text of PostgreSQL holds, costs no row and no layer."""
+def test_nul_in_values_costs_no_row(postgis_sink_bench: PostgisBench, tmp_path: Path) -> None:
+    """Case 27: NUL, which no text of PostgreSQL holds, ends a value, and that is counted."""
+    publish(postgis_sink_bench, column(Field("T", "C", 5), b"ab\0cd", b"\0\0\0"), tmp_path)
+
+    assert postgis_sink_bench.rows("select t from in__roads") == [("ab",), (None,)]
+    ((report,),) = postgis_sink_bench.rows("select report from _gate_ledger")
+    assert "cut_at_nul" in str(report)
+
+
+def test_nul_in_names_and_reports_costs_no_layer(postgis_sink_bench: PostgisBench) -> None:
+    """Issue 4: a sign stands for NUL, which no text of PostgreSQL holds."""
     schema = pa.schema(
         [
             pa.field("na\0me", pa.string(), metadata={"original_name": "NA\0ME"}),
@@ -208,7 +217,7 @@ def test_nul_is_taken_out_and_counted(postgis_sink_bench: PostgisBench) -> None:
             pa.field("geometry", pa.binary()),
         ]
     )
-    texts = pa.array(["a\0b", None, "\0", "plain"], pa.string())
+    texts = pa.array(["ab", None, "", "plain"], pa.string())
     shapes = pa.array(wkb(*["POINT (1 2)"] * 4), pa.binary())
     rows = pa.RecordBatch.from_arrays([texts, pa.array([1, 2, 3, 4]), shapes], schema=schema)
     layer_ = Layer([rows, rows.slice(1, 2)], schema=schema)
@@ -220,7 +229,6 @@ def test_nul_is_taken_out_and_counted(postgis_sink_bench: PostgisBench) -> None:
     found = postgis_sink_bench.rows("select na_me from in__roads order by ctid")
     assert [text for (text,) in found] == ["ab", None, "", "plain", None, ""]
     ((report,),) = postgis_sink_bench.rows("select report from _gate_ledger")
-    assert report["nul_removed"] == {"NA\ufffdME": 3}
     assert report["deep"] == [{"k\ufffd": "\ufffd"}]
     assert columns(postgis_sink_bench)["na_me"][1] == "NA\ufffdME"
 
@@ -273,6 +281,21 @@ def test_a_type_without_a_column_is_refused(postgis_sink_bench: PostgisBench) ->
 
     with pytest.raises(UnsupportedError, match="field d: duration"):
         postgis_sink_bench.publish(OF, Layer([], schema=schema))
+    assert postgis_sink_bench.tables() == []
+
+
+@pytest.mark.parametrize(("fields", "limit"), [(1600, "1600 columns"), (1100, "row is too big")])
+def test_a_layer_beyond_the_limits_is_refused(
+    postgis_sink_bench: PostgisBench, fields: int, limit: str
+) -> None:
+    """Issue 4: too many columns, or rows that fit no page, are told at once and not retried."""
+    columns = [pa.field(f"c{number}", pa.int64()) for number in range(fields)]
+    schema = pa.schema([*columns, SCHEMA.field("geometry")])
+    values = [pa.array([1], pa.int64())] * fields
+    piece = pa.RecordBatch.from_arrays([*values, pa.array(wkb("POINT (1 2)"))], schema=schema)
+
+    with pytest.raises(UnsupportedError, match=f"{limit}.*fewer or shorter fields"):
+        postgis_sink_bench.publish(OF, Layer([piece], schema=schema))
     assert postgis_sink_bench.tables() == []
 
 

@@ -10,9 +10,11 @@ from gate.errors import (
     ConfigurationError,
     DatabaseBusyError,
     GateError,
+    SchemaMismatchError,
     StorageBusyError,
     TransientError,
     UnexpectedError,
+    UnsupportedError,
 )
 from gate.sinks.postgis_database import translated
 
@@ -37,13 +39,18 @@ from gate.sinks.postgis_database import translated
         ("42501", ConfigurationError),  # permission
         ("42704", ConfigurationError),  # no such type
         ("42883", ConfigurationError),  # no such function
+        ("23505", SchemaMismatchError),  # a key that somebody added
+        ("23503", SchemaMismatchError),  # a table that refers to the layer
+        ("P0001", SchemaMismatchError),  # a trigger that says no
+        ("54000", UnsupportedError),  # a row that fits no page
+        ("54011", UnsupportedError),  # too many columns
         ("22021", UnexpectedError),  # character not in repertoire
         ("42601", UnexpectedError),  # syntax
         ("XX000", UnexpectedError),  # internal
     ],
 )
 def test_states_are_told_apart(state: str, kind: type[GateError]) -> None:
-    """Issue 4: disk, locks and restarts pass; permission, login and set-up are configuration."""
+    """Issue 4: what passes, what is configuration, and what is refused of a layer."""
     error = translated(errors.lookup(state)("what\n  it said"), "postgresql://db:5432/gis")
     assert type(error) is kind
     assert str(error).startswith("postgresql://db:5432/gis: ")
