@@ -230,7 +230,8 @@ NOTICES = (
 LOSSES = (
     Reason(
         "number_as_null",
-        "A number is not finite, for which JSON has no word; it is null.",
+        "A number is not finite, for which JSON has no word, or NaN, for which SQLite has none; it"
+        " is null.",
         "correct the number",
     ),
     Reason(

@@ -25,7 +25,7 @@ import pyogrio.raw
 import shapely
 from numpy.typing import NDArray
 
-from gate.errors import UnexpectedError
+from gate.errors import UnexpectedError, UnsupportedError
 from gate.sinks import walk
 from gate.sinks.field_names import warehouse_name
 from gate.sinks.formats import (
@@ -45,7 +45,8 @@ from gate.sinks.port import GEOMETRY_TYPE, Table
 _ROW_NUMBERS = "OGC_FID"
 # OGC 12-128r19, 1.1.1.1.2, and SQLite: names that tables of their own begin with.
 _TABLES = ("gpkg_", "rtree_", "sqlite_")
-_UNKNOWN = b"Unknown"
+# SQLite, as GDAL and most others build it ("Limits in SQLite", 3).
+MOST_COLUMNS = 2000
 # The head of a type, and that of its multi type with one part (ISO WKB, little-endian).
 _WRAPPED = {
     struct.pack("<BI", 1, kind): struct.pack("<BII", 1, kind + 3, 1)
@@ -93,7 +94,7 @@ class GeoPackage:
     The table has the plain form of the layer's name. Its own two columns, `fid`
     and `geom`, give way to fields of these names in whatever case, so that no
     field is renamed. A time without a zone is taken for UTC, a decimal becomes
-    text, NaN is NULL.
+    text, NaN is NULL. A table has up to `MOST_COLUMNS` columns.
     """
 
     extension: str = ".gpkg"
@@ -101,7 +102,15 @@ class GeoPackage:
 
     def write(self, target: Target, table: Table, origin: Origin, folder: Path) -> Written:
         """Write the rows in file order."""
-        layer = _Layer(table, origin)
+        layer = _Layer(table, origin, nan_is_null=True)
+        # Beside the fields stand the row number and the geometry, which is one of the columns here.
+        if len(layer.schema) + 1 > MOST_COLUMNS:
+            raise UnsupportedError(
+                f"{len(layer.schema) - 1} fields are more than a GeoPackage holds,"
+                f" {MOST_COLUMNS - 2}",
+                where="dataset",
+                cure="upload the layer with fewer fields, or give SINK another format",
+            )
         path = folder / "dataset.gpkg"
         layer.write(
             path,
@@ -123,9 +132,12 @@ def table_name(name: str) -> str:
 class _Layer:
     """A table on its way into a file of GDAL's: its schema there, and what that costs."""
 
-    def __init__(self, table: Table, origin: Origin, *, times_only: bool = False) -> None:
+    def __init__(
+        self, table: Table, origin: Origin, *, times_only: bool = False, nan_is_null: bool = False
+    ) -> None:
         self._table = table
         self._times_only = times_only
+        self._nan_is_null = nan_is_null
         self._lineage = described(table.schema, origin.lineage, pyogrio=pyogrio.__version__)
         self._name = table_name(origin.name)
         self._crs = None if table.geo_crs is None else json.dumps(table.geo_crs)
@@ -209,6 +221,8 @@ class _Layer:
                 self.lose("decimal_as_text", field.name, changed)
             elif self._times_only and pa.types.is_date(field.type):
                 self.lose("date_as_time", field.name, changed)
+            elif self._nan_is_null and pa.types.is_floating(field.type):
+                self.lose("number_as_null", field.name, pc.sum(pc.is_nan(values)).as_py() or 0)
 
 
 class _Split:

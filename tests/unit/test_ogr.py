@@ -18,11 +18,11 @@ import pyogrio.raw
 import pytest
 import shapely
 
-from gate.errors import LostRowsError, UnexpectedError
+from gate.errors import LostRowsError, UnexpectedError, UnsupportedError
 from gate.shapefile.reader import open_layer
 from gate.sinks import ogr
 from gate.sinks.formats import Format, Loss, Origin, Written
-from gate.sinks.ogr import FlatGeobuf, GeoPackage, table_name
+from gate.sinks.ogr import MOST_COLUMNS, FlatGeobuf, GeoPackage, table_name
 from gate.sinks.port import GEOMETRY_TYPE
 from tests import shapefiles
 from tests.layers import Layer, batch, points, wkb
@@ -42,7 +42,7 @@ def written(
 ) -> tuple[Path, Written]:
     """Return the path of a dataset and what its writer says of it."""
     work = folder / "work"
-    work.mkdir()
+    work.mkdir(parents=True)
     target = io.BytesIO()
     outcome = form.write(target, layer, origin, work)
     path = folder / f"roads{form.extension}"
@@ -199,6 +199,27 @@ def test_integers_text_and_logicals_keep_type_and_value(form: Format, tmp_path: 
         {"n": 1, "i": None, "b": None, "s": None},
     ]
     assert not outcome.losses
+
+
+def test_nan_is_counted_where_it_becomes_null(tmp_path: Path) -> None:
+    """Issue 4: SQLite has no NaN; infinity it has."""
+    values = pa.array([math.nan, math.inf, None])
+    path, outcome = written(GeoPackage(), fields(v=values), tmp_path)
+
+    assert [row["v"] for row in rows(path)] == [None, math.inf, None]
+    assert outcome.losses == (Loss("number_as_null", "v", 1),)
+
+
+def test_more_fields_than_a_geopackage_has_columns_are_refused(tmp_path: Path) -> None:
+    """Issue 4: a layer that can never be written is told so at once; one field less is written."""
+    numbers = {f"c{number}": pa.array([number]) for number in range(MOST_COLUMNS - 3)}
+    _, outcome = written(GeoPackage(), fields(**numbers), tmp_path)
+    assert outcome.rows == 1
+
+    with pytest.raises(
+        UnsupportedError, match=r"1999 fields are more than .* 1998; .*fewer fields"
+    ):
+        written(GeoPackage(), fields(**numbers, one=pa.array([1])), tmp_path / "more")
 
 
 @BOTH
