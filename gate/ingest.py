@@ -27,7 +27,6 @@ from gate.errors import (
     ConfigurationError,
     GateError,
     HeldError,
-    MixedSpellingsError,
     SomeLayersError,
     TransientError,
     UnexpectedError,
@@ -201,12 +200,8 @@ class Ingest:
         exhausted = job.exhausted(own.job, self.settings.limits)
         if exhausted:
             raise exhausted
-        if newest and newest.manifest.mixes(revision, self.settings.required):
-            raise MixedSpellingsError(
-                "its files are spelt in ways of which one is whole by itself: "
-                + ", ".join(pin.name for _, pin in revision.pins),
-                where=str(revision.bundle),
-            )
+        if newest:
+            newest.manifest.demand_one_spelling(revision, self.settings.required)
         fetch = Fetch(self.source, self.settings.required, self.settings.max_bundle_bytes)
         if SAID in own.job.summary:
             looked = fetch.look(revision)

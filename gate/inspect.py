@@ -23,6 +23,7 @@ from gate.errors import (
     GateError,
     HeldError,
     MissingComponentError,
+    MixedSpellingsError,
     PermissionDeniedError,
     StorageBusyError,
     UnexpectedError,
@@ -30,6 +31,7 @@ from gate.errors import (
 from gate.fetching import FETCHED_EXTENSIONS, Fetch, Overwritten
 from gate.identity import Pin, Revision
 from gate.layers import selected
+from gate.manifest import Manifest
 from gate.names import PRIMARY_EXTENSIONS, Bundle, Component, named, parse
 from gate.overrides import NOTHING, Overrides, stated
 from gate.shapefile.port import ArchivedLayer, Notice, OpenLayer, Unpack
@@ -107,14 +109,11 @@ class Inspect:
 
         Raises `ConfigurationError` if there is none.
         """
-        found = _grouped_files(path)
+        root = path if path.is_dir() else path.parent
+        found = _bundles("", _files(path, root), None if path.is_dir() else named("", path.name))
         if not found:
             raise _nothing(str(path))
-        return tuple(
-            inspected
-            for bundle, files in sorted(found.items(), key=lambda item: item[0].basename)
-            for inspected in self._local(bundle, files)
-        )
+        return tuple(each for bundle in found for each in self._local(root, bundle))
 
     def bucket(self, source: Source, bucket: str, name: str) -> tuple[Inspected, ...]:
         """Inspect the live objects of a bundle, or of all bundles directly in a folder (`x/`).
@@ -123,16 +122,24 @@ class Inspect:
         `ConfigurationError` if there is none, and what the source raises.
         """
         for _ in range(ROUNDS):
-            revisions = _live(source, bucket, name)
-            if not revisions:
+            live = _live(source, bucket, name)
+            if not live:
                 raise _nothing(f"{SCHEME}{bucket}/{name}")
-            results = [self._remote(source, revision) for revision in revisions]
+            results = [self._remote(source, bundle) for bundle in live]
             if None not in results:
                 return tuple(each for result in results for each in result or ())
         raise StorageBusyError("changes while it is read", where=f"{SCHEME}{bucket}/{name}")
 
-    def _local(self, bundle: Bundle, files: Mapping[str, Path]) -> Iterator[Inspected]:
+    def _local(self, root: Path, found: Manifest) -> Iterator[Inspected]:
+        bundle, pins = found.bundle, found.current()
+        files = {extension: root / pin.name for extension, pin in pins.items()}
         label = str(files.get(".shp") or files[min(files)])
+        try:
+            found.demand_one_spelling(Revision.of(bundle, pins), self.required)
+        except MixedSpellingsError as error:
+            # The bundle has a name in a bucket only.
+            yield Inspected(label, bundle.stem, None, (_refused(error, where=bundle.basename),))
+            return
         with tempfile.TemporaryDirectory(prefix="gate-") as temporary:
             folder = Path(temporary)
             for extension in files.keys() & set(FETCHED_EXTENSIONS):
@@ -140,12 +147,14 @@ class Inspect:
             size_bytes = sum(path.stat().st_size for path in files.values())
             yield from self._bundle(_Found(bundle, label, folder, tuple(files), size_bytes))
 
-    def _remote(self, source: Source, revision: Revision) -> tuple[Inspected, ...] | None:
+    def _remote(self, source: Source, live: Manifest) -> tuple[Inspected, ...] | None:
         """Return `None` if an object was overwritten meanwhile."""
-        bundle, label = revision.bundle, str(revision.bundle)
+        bundle, label = live.bundle, str(live.bundle)
+        revision = Revision.of(bundle, live.current())
         with tempfile.TemporaryDirectory(prefix="gate-") as temporary:
             folder = Path(temporary)
             try:
+                live.demand_one_spelling(revision, self.required)
                 fetched = Fetch(source, self.required, _NO_LIMIT)(revision, folder, lambda: None)
                 if isinstance(fetched, Overwritten):
                     return None
@@ -255,39 +264,32 @@ def _nameable(name: str) -> bool:
     return size_bytes <= _MAX_NAME_BYTES and not set("\r\n") & set(name)
 
 
-def _grouped_files(path: Path) -> dict[Bundle, dict[str, Path]]:
-    """Return the files of each bundle that `path` names, by extension, as a bucket groups them."""
-    if path.is_dir():
-        root, wanted = path, None
-        files = [each for each in sorted(path.rglob("*")) if each.is_file()]
-    else:
-        root, wanted = path.parent, named("", path.name)
-        files = [each for each in sorted(root.glob("*")) if each.is_file()]
-    found: dict[Bundle, dict[str, Path]] = {}
-    for file in sorted(files, key=lambda each: each.stat().st_mtime_ns):
-        component = parse("", PurePosixPath(*file.relative_to(root).parts).as_posix())
-        if isinstance(component, Component) and wanted in (None, component.bundle):
-            found.setdefault(component.bundle, {})[component.extension] = file
-    return {bundle: files for bundle, files in found.items() if _worth_reading(bundle, files)}
+def _files(path: Path, root: Path) -> Iterator[Pin]:
+    """Yield what would be objects of a bucket if `root` were one; the older, the less."""
+    beside = path.rglob("*") if path.is_dir() else root.glob("*")
+    files = [each for each in sorted(beside) if each.is_file()]
+    files.sort(key=lambda each: each.stat().st_mtime_ns)
+    for number, file in enumerate(files, 1):
+        yield Pin(PurePosixPath(*file.relative_to(root).parts).as_posix(), number)
 
 
-def _live(source: Source, bucket: str, name: str) -> list[Revision]:
+def _live(source: Source, bucket: str, name: str) -> list[Manifest]:
     """Return what is live of the bundle, or of the bundles of the folder, that `name` names."""
     folder = name[: name.rfind("/") + 1]
     wanted = named(bucket, name) if name != folder else None
-    found: dict[Bundle, dict[str, Pin]] = {}
-    for pin in source.siblings(bucket, folder, ""):
+    return _bundles(bucket, source.siblings(bucket, folder, ""), wanted)
+
+
+def _bundles(bucket: str, found: Iterable[Pin], wanted: Bundle | None) -> list[Manifest]:
+    """Return the bundles that objects make up, or the one that is wanted, by name."""
+    objects: dict[Bundle, dict[str, int]] = {}
+    for pin in found:
         component = parse(bucket, pin.name)
         if isinstance(component, Component) and wanted in (None, component.bundle):
-            pins = found.setdefault(component.bundle, {})
-            newest = pins.setdefault(component.extension, pin)
-            if pin.generation > newest.generation:
-                pins[component.extension] = pin
-    return [
-        Revision.of(bundle, pins)
-        for bundle, pins in sorted(found.items(), key=lambda item: item[0].basename)
-        if _worth_reading(bundle, pins)
-    ]
+            objects.setdefault(component.bundle, {})[pin.name] = pin.generation
+    bundles = [Manifest(bundle, objects[bundle]) for bundle in objects]
+    bundles.sort(key=lambda each: each.bundle.basename)
+    return [each for each in bundles if _worth_reading(each.bundle, each.seen)]
 
 
 def _worth_reading(bundle: Bundle, extensions: Iterable[str]) -> bool:
@@ -328,8 +330,9 @@ def _counted(severity: Severity, found: Mapping[str, Any], what: str, cure: str)
     return Problem(severity, found["reason"], what, cure, found["count"], rows)
 
 
-def _refused(error: GateError) -> Problem:
-    what = f"{error.where}: {error.what}" if error.where else error.what
+def _refused(error: GateError, *, where: str = "") -> Problem:
+    where = where or error.where
+    what = f"{where}: {error.what}" if where else error.what
     return Problem(Severity.REFUSED, error.code, what, error.todo)
 
 

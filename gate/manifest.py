@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from gate.errors import MixedSpellingsError
 from gate.identity import Pin, Revision
 from gate.names import Bundle, extension_of
 
@@ -106,6 +107,15 @@ class Manifest:
             extension = extension_of(name)
             found.setdefault(_spelling(name, extension), set()).add(extension)
         return any(extensions.issuperset(required) for extensions in found.values())
+
+    def demand_one_spelling(self, revision: Revision, required: tuple[str, ...]) -> None:
+        """Raise `MixedSpellingsError` for a revision that mixes spellings: see `mixes`."""
+        if self.mixes(revision, required):
+            raise MixedSpellingsError(
+                "its files are spelt in ways of which one is whole by itself: "
+                + ", ".join(pin.name for _, pin in revision.pins),
+                where=str(revision.bundle),
+            )
 
     def joined(self, pins: Iterable[Pin]) -> Manifest:
         """Return the manifest with `pins` merged in: the greater generation wins."""

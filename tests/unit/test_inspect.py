@@ -149,7 +149,9 @@ def test_files_are_copied_where_links_are_not_allowed(
     assert inspect().local(tmp_path)[0].clean
 
 
-@pytest.mark.parametrize(("old", "new"), [("A.SHP", "a.shp"), ("a.shp", "A.SHP")])
+@pytest.mark.parametrize(
+    ("old", "new"), [("A.SHP", "a.shp"), ("a.SHP", "a.shp"), ("a.shp", "a.SHP")]
+)
 def test_the_newest_of_two_spellings_counts(tmp_path: Path, old: str, new: str) -> None:
     """C9: two files for one component are what they would be in a bucket: the newer one wins."""
     bundle = points(3)
@@ -159,6 +161,18 @@ def test_the_newest_of_two_spellings_counts(tmp_path: Path, old: str, new: str) 
     os.utime(tmp_path / old, ns=(1, 1))
 
     assert inspect().local(tmp_path)[0].clean
+
+
+def test_two_bundles_that_differ_in_case_are_refused(tmp_path: Path) -> None:
+    """B6: a newer file of another spelling beside a whole bundle is no part of it, as there."""
+    write(points(3), tmp_path, "a")
+    (tmp_path / "A.dbf").write_bytes(points(3)[".dbf"])
+    os.utime(tmp_path / "A.dbf", ns=(2**62, 2**62))
+
+    [found] = inspect().local(tmp_path)
+
+    assert codes(found) == [("refused", "mixed_spellings")]
+    assert found.problems[0].what.startswith("a: its files are spelt in ways")
 
 
 @pytest.mark.parametrize("name", ["", "nope.shp", "readme.txt"])
@@ -425,11 +439,20 @@ def test_an_archive_of_a_bucket_is_unpacked(source: MemorySource) -> None:
 
 def test_the_newest_generation_is_read(source: MemorySource) -> None:
     """C9: of two spellings of a component the greater generation counts, as it would."""
-    source.put("uploads", "in/roads.shp", b"newer and broken")
+    source.put("uploads", "in/Roads.shp", b"newer and broken")
 
     [found] = inspect().bucket(source, "uploads", "in/roads")
 
     assert codes(found) == [("refused", "not_a_shapefile")]
+
+
+def test_live_bundles_that_differ_in_case_are_refused(source: MemorySource) -> None:
+    """B6: what a job would end as is told, also of objects in a bucket."""
+    source.put("uploads", "in/roads.shp", points(3)[".shp"])
+
+    [found] = inspect().bucket(source, "uploads", "in/roads")
+
+    assert codes(found) == [("refused", "mixed_spellings")]
 
 
 def test_an_overwritten_object_is_looked_at_again(source: MemorySource) -> None:
