@@ -354,7 +354,9 @@ def test_a_run_that_was_cut_short_is_due_at_once() -> None:
     """E17: a run that the function's time did not suffice for costs an attempt and no pause."""
     after = job.cut_short(a_job(), now=NOW, limits=LIMITS, progress=False)
     assert (after.state, after.attempts, after.next_attempt_at) == (State.FAILED, 2, NOW)
-    assert (after.history[-1].code, after.history[-1].attempt) == ("out_of_time", 2)
+    [entry] = after.history
+    assert (entry.code, entry.attempt, entry.at) == ("out_of_time", 2, NOW)
+    assert entry.message.startswith("gs://uploads/in/roads: not done after 3600 s; ")
     assert isinstance(claimed(after), Claimed)
 
 
@@ -362,8 +364,10 @@ def test_a_bundle_that_never_fits_the_time_is_dead_with_advice() -> None:
     """E17: the last attempt that is cut short ends the job, and its letter says what helps."""
     after = job.cut_short(a_job(attempts=3), now=NOW, limits=LIMITS, progress=False)
     assert (after.state, after.attempts, after.notified) == (State.DEAD, 3, False)
-    assert after.history[-1].code == "too_slow"
-    assert "split the layer" in after.history[-1].message
+    [entry] = after.history
+    assert (entry.code, entry.at) == ("too_slow", NOW)
+    told = "gs://uploads/in/roads: 3 attempts were stopped, the last one after 3600 s; "
+    assert entry.message.startswith(f"{told}split the layer")
 
 
 def test_progress_gives_a_run_that_was_cut_short_its_attempts_back() -> None:
@@ -377,6 +381,7 @@ def test_progress_gives_a_run_that_was_cut_short_its_attempts_back() -> None:
 def test_an_interrupted_run_costs_no_attempt() -> None:
     """E2: a job that was given back in a shutdown can be claimed at once for the same attempt."""
     after = job.interrupted(a_job(), ShutdownError("stopped"), now=NOW)
+    assert (after.due_at, after.history[-1].at) == (NOW, NOW)
     again = claimed(after)
     assert isinstance(again, Claimed)
     assert (again.job.attempts, again.job.fence) == (2, 3)
