@@ -49,6 +49,7 @@ def examine(function: Function, sweep_name: str, project: Project) -> Iterator[F
     loaded, findings = _settings(function)
     yield from findings
     if loaded:
+        yield trigger.run_time(function, loaded.limits.run)
         yield from _tried("firestore", _firestore(loaded, project))
         yield from _tried("dead_letters", _dead_letters(function, loaded, project))
         for need, policies in _needs(function, loaded):

@@ -6,6 +6,8 @@ Everything here is a function of values. What each check guards against:
   (Eventarc, "Retry events"), and the bundle waits for ever.
 - A trigger away from its bucket never fires (Eventarc, "Understand locations").
 - GDAL keeps state for the process, so two requests in one instance share it.
+- A job that outlives its call is begun anew by the next delivery, again and
+  again; its time is told by `FUNCTION_TIMEOUT_SECONDS`.
 - An event function is ended after 540 s whatever it was given (Cloud Run
   functions, "Quotas").
 """
@@ -13,6 +15,7 @@ Everything here is a function of values. What each check guards against:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from gate.doctor.finding import Finding, failed, ok, warning
 from gate.doctor.function import Function, Trigger
@@ -129,6 +132,19 @@ def _timeout(function: Function) -> Finding:
         f"its timeout is {function.timeout_seconds} s, of which an event gets no more than"
         f" {MOST_TIMEOUT_SECONDS} s",
         f"deploy it with --timeout={MOST_TIMEOUT_SECONDS}s",
+    )
+
+
+def run_time(function: Function, run: timedelta) -> Finding:
+    """Return whether a job, which stops by itself after `run`, does so before the platform acts."""
+    if run.total_seconds() <= function.timeout_seconds:
+        return ok("run_time", function.where, "a job that takes too long stops by itself")
+    return failed(
+        "run_time",
+        function.where,
+        f"a job may run for {run.total_seconds():.0f} s, and a call ends after"
+        f" {function.timeout_seconds} s",
+        f"deploy it with FUNCTION_TIMEOUT_SECONDS={function.timeout_seconds}",
     )
 
 

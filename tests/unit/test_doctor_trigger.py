@@ -61,6 +61,7 @@ def test_a_trigger_without_retries_fails(policy: str | None) -> None:
         ({"trigger": {"triggerRegion": "us-east1"}}, "trigger_location"),
         ({"service": {"maxInstanceRequestConcurrency": 80}}, "concurrency"),
         ({"service": {"timeoutSeconds": 3600}}, "timeout"),
+        ({"service": {"timeoutSeconds": 485}}, "run_time"),
         (
             {"service": {"environmentVariables": {**ENVIRONMENT, "SOURCE_BUCKET": "other"}}},
             "source_bucket",
