@@ -10,7 +10,8 @@ else asks:
 - `BundleError`: the bundle itself is at fault. The job goes to *dead* at once;
   a retry would read the same bytes.
 - `HeldError`: one fact is missing that a person can supply. The job is *held*
-  until a newer revision or an override arrives.
+  until a newer revision arrives, or until it is redriven with the fact in the
+  metadata of an object.
 - `ConfigurationError`: the deployment is at fault, not the bundle and not the
   moment. Nothing is acknowledged until it is mended.
 
@@ -64,7 +65,7 @@ class HeldError(GateError):
     """A bundle that one fact from a person would make readable."""
 
     code = "held"
-    cure = "supply the missing fact and upload the bundle again"
+    cure = "supply the missing fact, and redrive the job or upload the bundle again"
 
 
 class ConfigurationError(GateError):
@@ -314,33 +315,36 @@ class AttemptsExhaustedError(BundleError):
 
 # --- a fact is missing -------------------------------------------------------
 
+# To set metadata sends no event that would start anything, so that is half the cure.
+STATE_CRS = "set the metadata crs=EPSG:NUMBER on one of the objects and redrive the job"
+
 
 class MissingCrsError(HeldError):
     """The layer has no `.prj`, and the deployment takes no layer without a CRS."""
 
     code = "missing_crs"
-    cure = "upload the .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+    cure = f"upload the .prj, or {STATE_CRS}"
 
 
 class UnreadableCrsError(HeldError):
     """The `.prj` is no CRS that PROJ knows, and the deployment takes no layer without one."""
 
     code = "unreadable_crs"
-    cure = "upload a sound .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+    cure = f"upload a sound .prj, or {STATE_CRS}"
 
 
 class OutsideCrsError(HeldError):
     """Coordinates lie outside the domain of the CRS that was assumed for want of a `.prj`."""
 
     code = "outside_crs"
-    cure = "upload the .prj, or set the metadata crs=EPSG:NUMBER on one of the objects"
+    cure = f"upload the .prj, or {STATE_CRS}"
 
 
 class NoTransformationError(HeldError):
     """PROJ knows no way of stated accuracy from the CRS of the layer to `TARGET_CRS`."""
 
     code = "no_transformation"
-    cure = "set the metadata crs=EPSG:NUMBER on one of the objects, if the .prj is wrong"
+    cure = f"if the .prj is wrong, {STATE_CRS}"
 
 
 class UnknownOverrideError(HeldError):

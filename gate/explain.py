@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gate import manifest
+from gate.identity import is_id
 from gate.job import REDRIVEN, Job, State
 from gate.manifest import Dispatch, Dispatched, Manifest, Waiting
 from gate.names import Bundle, named
@@ -24,7 +25,6 @@ from gate.store.port import Store
 DEAD_LETTERS = (State.DEAD, State.HELD, State.PARTIAL)
 ACTIVE = (State.RUNNING, State.FAILED)
 
-_ID = re.compile(r"[0-9a-f]{32}")
 _ADDRESS = re.compile(r"(?i:gs)://([^/]+)/(.+)", re.DOTALL)
 
 
@@ -111,7 +111,7 @@ class Explain:
     def _bundle(self, subject: str) -> Bundle | None:
         if address := _ADDRESS.fullmatch(subject):
             return named(*address.groups())
-        if not _ID.fullmatch(subject):
+        if not is_id(subject):
             return None
         if stored := self.store.job(subject):
             return stored.job.revision.bundle

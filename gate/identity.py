@@ -8,10 +8,13 @@ length and spread, not for security.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.names import Bundle
+
+_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,11 @@ def bundle_id(bundle: Bundle) -> str:
     """
     lines = (bundle.archive,) if bundle.archive else ()
     return digest(bundle.bucket, f"{bundle.folder}{bundle.stem}", *lines)
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id; nothing else may be asked of a store."""
+    return _ID.fullmatch(text) is not None
 
 
 def digest(*lines: str) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from gate.terminal import columns, tell
+
 if TYPE_CHECKING:
     from gate.reconcile import Page
     from gate.wiring import Gate
@@ -58,8 +60,7 @@ def sweep(options: argparse.Namespace) -> int:
     """Sweep once."""
     with redirect_stdout(sys.stderr):
         counts = _gate().sweep().as_json()
-    _tell(counts, as_json=options.json)
-    return 0
+    return _told(counts, as_json=options.json)
 
 
 def backfill(options: argparse.Namespace) -> int:
@@ -76,8 +77,7 @@ def backfill(options: argparse.Namespace) -> int:
                 progress(page.last, counts["objects"])
     finally:
         progress.clear()
-    _tell(counts, as_json=options.json)
-    return 0
+    return _told(counts, as_json=options.json)
 
 
 def _pages(gate: Gate, options: argparse.Namespace) -> Iterator[Page]:
@@ -95,10 +95,8 @@ def _gate() -> Gate:
     return Gate(settings.load(os.environ))
 
 
-def _tell(counts: Mapping[str, int], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(counts))
-        return
-    width = max(map(len, counts))
-    for name, count in counts.items():
-        print(f"{name:<{width}}  {count:,}")
+def _told(counts: Mapping[str, int], *, as_json: bool) -> int:
+    """Print the counts; return the exit code, 1 if nobody could read them."""
+    rows = [(name, f"{count:,}") for name, count in counts.items()]
+    text = json.dumps(counts) if as_json else "\n".join(columns(rows))
+    return 1 if tell(sys.stdout, text) else 0

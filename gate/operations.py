@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gate.errors import TransientError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gate.wiring import Gate
 
 SUBJECT = "JOB|gs://BUCKET/NAME"
+SOMEBODY = "somebody"
 
 
 def add_to(commands: Any) -> None:
@@ -65,7 +67,7 @@ def add_to(commands: Any) -> None:
     redrive_parser.add_argument("--reason", default="", metavar="TEXT", help="kept in the history")
     redrive_parser.add_argument(
         "--actor",
-        default=os.environ.get("USER") or "somebody",
+        default=os.environ.get("USER") or SOMEBODY,
         metavar="NAME",
         help="who asks, kept in the history (default: %(default)s)",
     )
@@ -115,17 +117,21 @@ def redrive(options: argparse.Namespace) -> int:
     from gate import operations_text as text
 
     gate = _gate(whole=options.now)
-    jobs = [options.job] if options.job else sorted(gate.redrive.with_code(options.all_with))
+    asked_for_one = options.all_with is None
+    jobs = [options.job] if asked_for_one else sorted(gate.redrive.with_code(options.all_with))
     if not jobs:
         tell(sys.stderr, f"{options.all_with}: no job has this error code; see `dead-letters`")
         return 1
-    results = []
-    for job in jobs:
-        results.append(_redriven(gate, job, options))
-        if not options.json:
-            _told(text.result(results[-1]))
-    if options.json:
-        _told(text.results_json(results))
+    results: list[Result] = []
+    try:
+        for job in jobs:
+            results.append(_redriven(gate, job, options))
+            if not options.json:
+                _told(text.result(results[-1]))
+    finally:
+        # What is done is told, whatever keeps the rest from it.
+        if options.json:
+            _told(text.results_json(results))
     return 0 if all(result.well for result in results) else 1
 
 
@@ -139,10 +145,17 @@ def _redriven(gate: Gate, job: str, options: argparse.Namespace) -> Result:
     from gate.redrive import Redriven, Verdict
 
     try:
-        asked = gate.redrive(job, actor=options.actor, reason=options.reason)
-        work = gate.redrive.claimed(asked) if options.now else None
+        asked = gate.redrive(job, actor=options.actor or SOMEBODY, reason=options.reason)
+        if not asked.verdict.granted:
+            return Result(asked, None)
+        if not options.now:
+            return Result(replace(asked, detail=f"{asked.detail}; the sweep runs it"), None)
+        work = gate.redrive.claimed(asked)
+        if work is None:
+            detail = "it is due, and somebody else runs it already; look at it again"
+            return Result(Redriven(job, Verdict.TAKEN, detail, asked.stored), None)
         with redirect_stdout(sys.stderr):
-            return Result(asked, gate.ingest(work) if work else None)
+            return Result(asked, gate.ingest(work))
     except TransientError as error:
         detail = str(error.with_cure("run the command again later"))
         return Result(Redriven(job, Verdict.INTERRUPTED, detail), None)

@@ -16,6 +16,7 @@ from enum import Enum
 from gate import job
 from gate.errors import PermissionDeniedError, SourceDeletedError
 from gate.fetching import Fetch, Overwritten
+from gate.identity import is_id
 from gate.job import REDRIVABLE, REDRIVEN, Claimed, Job, State
 from gate.settings import Settings
 from gate.source.port import Source
@@ -70,6 +71,9 @@ class Redrive:
         Raises `StorageBusyError` if the objects cannot be looked at now, and
         what the store raises.
         """
+        if not is_id(job_id):
+            cure = "`dead-letters` lists jobs, `status gs://BUCKET/NAME` those of a bundle"
+            return Redriven(job_id, Verdict.UNKNOWN, f"that is no id of a job; {cure}")
         stored = self.store.job(job_id)
         if stored is None:
             cure = "it may have expired, or be of another deployment; upload the bundle again"
@@ -78,7 +82,7 @@ class Redrive:
             detail = f"it is {stored.job.state.value}"
             return Redriven(job_id, Verdict.NOT_NEEDED, detail, stored)
         if _is_redriven(stored.job):
-            return Redriven(job_id, Verdict.ALREADY, "it is due and waits for the sweep", stored)
+            return Redriven(job_id, Verdict.ALREADY, "it is due already", stored)
         return self._overtaken(stored, actor) or self._again(stored, actor, reason)
 
     def with_code(self, code: str) -> Iterator[str]:
@@ -104,7 +108,7 @@ class Redrive:
         return self.store.replace(stored, claimed.job) if isinstance(claimed, Claimed) else None
 
     def _again(self, stored: StoredJob, actor: str, reason: str) -> Redriven:
-        detail = "it is due now; the sweep runs it"
+        detail = "it is due now"
         try:
             found = self._fetch.look(stored.job.revision)
         except SourceDeletedError as error:

@@ -114,7 +114,7 @@ def layer_crs(
     if override:
         known = known_crs(override)
         if known is None:
-            cure = "use a form such as EPSG:25832, and deliver the object's event again"
+            cure = "use a form such as EPSG:25832, and redrive the job"
             what = f"the metadata says crs={shown(override)!r}, which PROJ does not know"
             raise UnknownOverrideError(what, where=where, cure=cure)
         chosen = LayerCrs(Source.OVERRIDE, known)

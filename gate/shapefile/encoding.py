@@ -123,7 +123,7 @@ def choose(
     """
     if override:
         if (name := spelled(override)) is None:
-            cure = "use UTF-8, CP1252, ISO-8859-2 or the like, and deliver the object's event again"
+            cure = "use UTF-8, CP1252, ISO-8859-2 or the like, and redrive the job"
             what = f"the metadata says encoding={shown(override)!r}, which is no encoding"
             raise UnknownOverrideError(what, where=where, cure=cure)
         return Encoding(name, Source.OVERRIDE)

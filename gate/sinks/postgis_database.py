@@ -321,7 +321,7 @@ def translated(error: psycopg.Error, where: str) -> GateError:
     if error.sqlstate.startswith(_PASSING):
         return DatabaseBusyError(what, where=where)
     if error.sqlstate.startswith(_SETTINGS):
-        cure = "grant the user of SINK what it lacks, or correct SINK; then deliver the event again"
+        cure = "grant the user of SINK what it lacks, or correct SINK"
         return ConfigurationError(what, where=where, cure=cure)
     if error.sqlstate.startswith(_CONSTRAINTS):
         cure = (

@@ -1,7 +1,8 @@
 """What Firestore remembers, for people who ask.
 
 Nobody waits for these answers but a person at a terminal, so the client's own
-repetitions are left on, within a bound.
+repetitions are left on, within a bound of their own: by itself the client goes
+on for five minutes, for which a person would take the command to hang.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from google.api_core.retry import Retry
 from google.cloud import firestore
 from google.cloud.firestore import FieldFilter
 
@@ -20,6 +22,8 @@ from gate.store.firestore import Collections, translated
 from gate.store.history import RecordedClaim, by_revision, claim_from, in_order
 
 ANSWER_SECONDS = 30.0
+# The default predicate: unavailable, internal error, too many requests.
+PATIENCE = Retry(timeout=ANSWER_SECONDS)
 
 
 class FirestoreHistory:
@@ -32,7 +36,8 @@ class FirestoreHistory:
     def claim(self, claim_id: str) -> RecordedClaim | None:
         """See `History.claim`."""
         with translated():
-            document = self._claims.document(claim_id).get(timeout=ANSWER_SECONDS).to_dict()
+            found = self._claims.document(claim_id).get(retry=PATIENCE, timeout=ANSWER_SECONDS)
+        document = found.to_dict()
         return claim_from(claim_id, document) if document else None
 
     def claims_of(self, bundle: Bundle) -> tuple[RecordedClaim, ...]:
@@ -59,10 +64,10 @@ class FirestoreHistory:
         # The client's own annotations of an aggregation contradict each other.
         query: Any = self._jobs.where(filter=wanted).count()
         with translated():
-            [[counted]] = query.get(timeout=ANSWER_SECONDS)
+            [[counted]] = query.get(retry=PATIENCE, timeout=ANSWER_SECONDS)
         return int(counted.value)
 
 
 def _found(query: firestore.Query) -> Iterator[Any]:
     with translated():
-        yield from query.stream(timeout=ANSWER_SECONDS)
+        yield from query.stream(retry=PATIENCE, timeout=ANSWER_SECONDS)

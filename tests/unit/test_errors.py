@@ -64,3 +64,9 @@ def test_where_and_cure_may_be_left_out_or_given() -> None:
     special = TransientError("lost", cure="wait an hour")
     assert str(special) == "lost; wait an hour"
     assert (special.where, special.todo) == ("", "wait an hour")
+
+
+@pytest.mark.parametrize("error", [error for error in ALL if issubclass(error, HeldError)])
+def test_what_is_cured_by_a_fact_says_what_makes_it_count(error: type[HeldError]) -> None:
+    """Case 20: to set metadata sends no event, so each such cure says to redrive the job."""
+    assert "redrive the job" in error.cure

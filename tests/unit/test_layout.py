@@ -149,7 +149,10 @@ MAY_IMPORT = (
         ),
     ),
     ("gate.local*", (*VALUES, "gate.local.*")),
-    ("gate.maintenance", ("gate.settings", "gate.wiring", "gate.reconcile", "gate.cli")),
+    (
+        "gate.maintenance",
+        ("gate.settings", "gate.wiring", "gate.reconcile", "gate.cli", "gate.terminal"),
+    ),
     ("gate.cli", ("gate.*",)),
     ("gate.__main__", ("gate.cli",)),
     ("main", ("gate.wiring", *VALUES, "gate.intake", "gate.ledger")),
@@ -177,6 +180,7 @@ CLIENTS = {
         "gate.pubsub",
         "gate.store.firestore",
         "gate.store.firestore_agenda",
+        "gate.store.firestore_history",
     ),
     "google.auth": ("gate.cloud_storage", "gate.pubsub", "gate.store.firestore"),
     "google.cloud.firestore": (

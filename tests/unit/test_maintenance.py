@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,3 +149,15 @@ def test_a_deployment_without_a_bucket_sweeps_all_the_same(
     capsys.readouterr()
     found = answered(capsys, "sweep")
     assert (found["objects"], found["jobs"]) == (0, 1)
+
+
+@pytest.mark.parametrize("arguments", [("sweep",), ("backfill", "--dry-run", "--json")])
+def test_an_answer_that_nobody_takes_is_no_traceback(
+    world: World, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    """Case 64: with standard output on a full disk, or its reader gone, the exit code is 1."""
+    world.upload_bundle("in/roads")
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        code = cli.main(arguments)
+    assert code == 1

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from gate import cli, wiring
-from gate.errors import CorruptError, PermissionDeniedError, StorageBusyError, StoreBusyError
+from gate.errors import (
+    ConfigurationError,
+    CorruptError,
+    PermissionDeniedError,
+    StorageBusyError,
+    StoreBusyError,
+)
 from gate.job import State
 from gate.settings import Settings
 from tests.world import PARTS, World, raising
@@ -399,3 +405,50 @@ def test_only_a_run_needs_to_know_the_sink(run: Run, monkeypatch: pytest.MonkeyP
     code, _, err = run("redrive", "0" * 32, "--now")
     assert code == 1
     assert "SINK: is not set" in err
+
+
+@pytest.mark.parametrize("subject", ["", "../x/y", "a/b", "gs://uploads/in/roads", "0" * 31, "é"])
+def test_what_is_no_id_is_an_unknown_job(world: World, run: Run, subject: str) -> None:
+    """B5: whatever is given for a job, the answer is a verdict, and the store is not asked."""
+    world.faults.before("store.job", raising(AssertionError("asked")))
+    code, out, err = run("redrive", subject)
+    assert (code, err) == (1, "")
+    assert out.startswith(f"{subject}  unknown: that is no id of a job; `dead-letters` lists ")
+
+
+def test_a_run_that_somebody_else_has_begun_is_exit_code_1(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H1: `--now` says so where the sweep was faster, since how the run ends is not known."""
+    job = dead(world)
+    redrive = type(world.redrive)
+    monkeypatch.setattr(redrive, "claimed", lambda _self, _redriven: None)
+    code, out, _ = run("redrive", job, "--now")
+    assert code == 1
+    assert out == f"{job}  taken: it is due, and somebody else runs it already; look at it again\n"
+
+
+def test_what_a_run_here_says_does_not_promise_the_sweep(world: World, run: Run) -> None:
+    """G7: with `--now` nothing is left to the sweep, asked for the first time or again."""
+    job = dead(world)
+    run("redrive", job)
+    code, out, _ = run("redrive", job, "--now")
+    assert code == 0
+    assert out.startswith(f"{job}  already_redriven: it is due already\n")
+
+
+def test_nobody_is_no_name(world: World, run: Run) -> None:
+    """G7: an empty `--actor` leaves no gap in the history."""
+    job = dead(world)
+    run("redrive", job, "--actor", "", "--reason", "granted")
+    assert world.jobs[0].history[-1].message == "redriven by somebody: granted"
+
+
+def test_what_was_redriven_is_told_though_the_rest_fails(world: World, run: Run) -> None:
+    """G9: where the deployment is at fault half-way, the JSON has the verdicts until then."""
+    first, _ = sorted((dead(world), dead(world, "in/rivers")))
+    fault = ConfigurationError("refused", where="FIRESTORE_DATABASE")
+    world.faults.before("source.stat", lambda: world.faults.before("store.job", raising(fault)))
+    code, out, err = run("redrive", "--all-with", "permission", "--json")
+    assert (code, err) == (1, f"{fault}\n")
+    assert [one["job"] for one in json.loads(out)["redriven"]] == [first]

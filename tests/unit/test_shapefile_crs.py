@@ -228,7 +228,9 @@ def test_an_override_that_the_file_agrees_with_is_not_noted(tmp_path: Path) -> N
 @pytest.mark.parametrize("stated", ["wgs84", "EPSG:999999", "EPSG:", "4326", "EPSG:5773", "a" * 99])
 def test_case_20_an_override_that_is_no_crs_is_told(stated: str, tmp_path: Path) -> None:
     """Case 20: an unknown CRS, or one of heights alone, is refused with a form that works."""
-    with pytest.raises(UnknownOverrideError, match="use a form such as EPSG:25832"):
+    with pytest.raises(
+        UnknownOverrideError, match="use a form such as EPSG:25832, and redrive the job"
+    ):
         at(tmp_path, METRES, WGS84, crs=stated)
 
 

@@ -94,7 +94,10 @@ def test_text_that_is_not_utf8_is_not_said_to_be(values: tuple[bytes, ...], tmp_
 
 def test_case_3_an_unknown_override_names_the_file_and_the_cure(tmp_path: Path) -> None:
     """Case 3: who meant an encoding that does not exist is told where and what to write."""
-    with pytest.raises(UnknownOverrideError, match=r"^roads.dbf: .*'klingon'.*use UTF-8, CP1252"):
+    with pytest.raises(
+        UnknownOverrideError,
+        match=r"^roads.dbf: .*'klingon'.*use UTF-8, CP1252.* and redrive the job",
+    ):
         read(column(TEXT, "x"), tmp_path, encoding="klingon")
 
 
