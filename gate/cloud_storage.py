@@ -321,7 +321,8 @@ def connect(project: str | None = None) -> CloudStorage:
     try:
         return CloudStorage(storage.Client(project=project))
     except auth.GoogleAuthError as error:
-        raise ConfigurationError(_first_line(error), where="Cloud Storage") from error
+        cure = "give the function a service account, or run: gcloud auth application-default login"
+        raise ConfigurationError(_first_line(error), where="Cloud Storage", cure=cure) from error
 
 
 def _facts(blob: storage.Blob) -> ObjectFacts:

@@ -115,8 +115,8 @@ VARIABLES = (
         "SWEEP_SECONDS",
         "45",
         "How long a sweep goes on to take up what is due. One that it has begun is finished."
-        " No more than a tenth of `FUNCTION_TIMEOUT_SECONDS`, for a job that is begun last may take"
-        " the other nine.",
+        " No more than a tenth of `FUNCTION_TIMEOUT_SECONDS`, to which the default is cut, for a"
+        " job that is begun last may take the other nine.",
     ),
     Variable("SWEEP_JOBS", "50", "How many jobs a sweep runs at most."),
     Variable(
@@ -309,7 +309,6 @@ class _Loader:
         manifest_ttl = self._whole("MANIFEST_TTL_SECONDS", 1, MOST_TTL_SECONDS)
         attempts = self._whole("MAX_ATTEMPTS", 1, MOST_ATTEMPTS)
         lease = self._whole("LEASE_SECONDS", 1, MOST_FUNCTION_SECONDS)
-        timeout = self._whole("FUNCTION_TIMEOUT_SECONDS", 1, MOST_FUNCTION_SECONDS)
         retry = self._whole("RETRY_SECONDS", 0, MOST_RETRY_SECONDS)
         max_bytes = self._whole("MAX_BUNDLE_BYTES", 1, MOST_BYTES)
         max_unpacked = self._whole("MAX_UNPACKED_BYTES", 1, MOST_BYTES)
@@ -337,9 +336,12 @@ class _Loader:
                 "SETTLE_SECONDS",
                 f"{settle} is not shorter than MANIFEST_TTL_SECONDS={manifest_ttl}",
             )
-        sweeping = self._sweeping(timedelta(seconds=settle), timedelta(seconds=manifest_ttl))
-        run = timedelta(seconds=timeout) * RUN_SHARE
-        self._fits(sweeping, run, timeout)
+        timeout = timedelta(
+            seconds=self._whole("FUNCTION_TIMEOUT_SECONDS", 1, MOST_FUNCTION_SECONDS)
+        )
+        sweeping = self._sweeping(
+            timedelta(seconds=settle), timedelta(seconds=manifest_ttl), timeout
+        )
         topic = self._checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._checked("SOURCE_BUCKET", _bucket, "")
@@ -362,7 +364,7 @@ class _Loader:
                 lease=timedelta(seconds=lease),
                 max_attempts=attempts,
                 retry=timedelta(seconds=retry),
-                run=run,
+                run=timeout * RUN_SHARE,
             ),
             claim_collection=names[0],
             manifest_collection=names[1],
@@ -377,7 +379,7 @@ class _Loader:
             policies=rows,
         )
 
-    def _sweeping(self, settle: timedelta, give_up: timedelta) -> Sweeping:
+    def _sweeping(self, settle: timedelta, give_up: timedelta, timeout: timedelta) -> Sweeping:
         stalled_seconds = self._whole("STALLED_AFTER_SECONDS", 0, MOST_TTL_SECONDS - 1)
         stalled_after = timedelta(seconds=stalled_seconds)
         if stalled_after >= give_up:
@@ -388,22 +390,26 @@ class _Loader:
             )
         every = self._whole("RECONCILE_EVERY_SECONDS", 1, MOST_TTL_SECONDS)
         return Sweeping(
-            seconds=self._whole("SWEEP_SECONDS", 1, MOST_SWEEP_SECONDS),
+            seconds=self._sweep_seconds(timeout),
             jobs=self._whole("SWEEP_JOBS", 1, MOST_SWEEP_JOBS),
             patience=Patience(settle, stalled_after, give_up),
             reconcile_every=timedelta(seconds=every),
         )
 
-    def _fits(self, sweeping: Sweeping, run: timedelta, timeout_seconds: int) -> None:
-        """See that the last job that a sweep begins has the whole time of a run before it."""
-        most_seconds = (timedelta(seconds=timeout_seconds) - run) // timedelta(seconds=1)
-        if sweeping.seconds > max(1, most_seconds):
+    def _sweep_seconds(self, timeout: timedelta) -> int:
+        """Return how long a sweep goes on, so that a job it begins last has the time of a run."""
+        seconds = self._whole("SWEEP_SECONDS", 1, MOST_SWEEP_SECONDS)
+        most_seconds = max(1, (timeout - timeout * RUN_SHARE) // timedelta(seconds=1))
+        if not self._environment.get("SWEEP_SECONDS", "").strip():
+            return min(seconds, most_seconds)
+        if seconds > most_seconds:
             self._problem(
                 "SWEEP_SECONDS",
-                f"{sweeping.seconds} is more than a tenth of FUNCTION_TIMEOUT_SECONDS="
-                f"{timeout_seconds}, so that a job that the sweep begins last could be cut off by"
-                f" the timeout; use {max(1, most_seconds)}",
+                f"{seconds} is more than a tenth of FUNCTION_TIMEOUT_SECONDS="
+                f"{timeout // timedelta(seconds=1)}, so that a job that the sweep begins last could"
+                f" be cut off by the timeout; use {most_seconds}",
             )
+        return seconds
 
     def _policies(self, required_crs: str) -> Policies:
         accept: MissingCrs | str = MissingCrs.ACCEPT

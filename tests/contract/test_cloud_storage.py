@@ -454,5 +454,5 @@ def test_connecting_without_credentials_is_a_matter_of_configuration(
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing.json"))
 
-    with pytest.raises(ConfigurationError, match=r"missing\.json"):
+    with pytest.raises(ConfigurationError, match=r"missing\.json.*application-default login"):
         connect()
