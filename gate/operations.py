@@ -59,7 +59,8 @@ def add_to(commands: Any) -> None:
         help="give jobs new attempts, once the cause has passed",
         description="Make a dead, held, partial or failed job due at once, with all its attempts. "
         "The sweep runs it. A job whose objects were overwritten or deleted is not run again. "
-        "The exit code is 0 if every job got its attempts, 1 otherwise.",
+        "The exit code is 0 if every job got its attempts and, with --now, went through, "
+        "1 otherwise.",
     )
     which = redrive_parser.add_mutually_exclusive_group(required=True)
     which.add_argument("job", nargs="?", metavar="JOB", help="the id of a job")

@@ -17,9 +17,14 @@ from google.cloud.firestore import FieldFilter
 from gate.identity import bundle_id
 from gate.job import Job, State
 from gate.names import Bundle
-from gate.store.documents import job_from
 from gate.store.firestore import Collections, translated
-from gate.store.history import RecordedClaim, by_revision, claim_from, in_order
+from gate.store.history import (
+    RecordedClaim,
+    by_revision,
+    claim_from,
+    in_order,
+    remembered_job,
+)
 
 ANSWER_SECONDS = 30.0
 # The default predicate: unavailable, internal error, too many requests.
@@ -50,13 +55,13 @@ class FirestoreHistory:
         """See `History.jobs_of`."""
         wanted = FieldFilter("basename", "==", bundle.basename)
         found = _found(self._jobs.where(filter=wanted))
-        return by_revision((job_from(one.to_dict() or {}) for one in found), bundle)
+        return by_revision((_job(one) for one in found), bundle)
 
     def jobs_in(self, states: Iterable[State]) -> Iterator[Job]:
         """See `History.jobs_in`."""
         wanted = FieldFilter("state", "in", sorted(state.value for state in states))
         for one in _found(self._jobs.where(filter=wanted)):
-            yield job_from(one.to_dict() or {})
+            yield _job(one)
 
     def count(self, state: State) -> int:
         """See `History.count`."""
@@ -66,6 +71,10 @@ class FirestoreHistory:
         with translated():
             [[counted]] = query.get(retry=PATIENCE, timeout=ANSWER_SECONDS)
         return int(counted.value)
+
+
+def _job(found: Any) -> Job:
+    return remembered_job(found.id, found.to_dict() or {})
 
 
 def _found(query: firestore.Query) -> Iterator[Any]:

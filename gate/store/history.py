@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from gate.errors import ConfigurationError
 from gate.job import Job, State
 from gate.names import Bundle
-from gate.store.documents import Document
+from gate.store.documents import Document, job_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,21 @@ def claim_from(claim_id: str, document: Document) -> RecordedClaim | None:
         document["claimed_at"],
         document.get("jobs", {}),
     )
+
+
+def remembered_job(job_id: str, document: Document) -> Job:
+    """Return the job that a document holds.
+
+    Raises `ConfigurationError` for one that holds none: nothing of the gate writes such.
+    """
+    try:
+        return job_from(document)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"its document is that of no job ({type(error).__name__}: {error})",
+            where=job_id,
+            cure="mend the document, or remove it from JOB_COLLECTION",
+        ) from error
 
 
 def in_order(claims: Iterable[RecordedClaim | None]) -> tuple[RecordedClaim, ...]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 
 from gate.identity import bundle_id
 from gate.job import Job, State
 from gate.names import Bundle
-from gate.store.documents import job_from
-from gate.store.history import RecordedClaim, by_revision, claim_from, in_order
+from gate.store.history import (
+    RecordedClaim,
+    by_revision,
+    claim_from,
+    in_order,
+    remembered_job,
+)
 from gate.store.memory import MemoryStore
 
 
@@ -31,14 +37,16 @@ class MemoryHistory:
 
     def jobs_of(self, bundle: Bundle) -> tuple[Job, ...]:
         """See `History.jobs_of`."""
-        return by_revision(map(job_from, self._store.jobs.values()), bundle)
+        basename = bundle.basename
+        found = (one for one in self._store.jobs.items() if one[1]["basename"] == basename)
+        return by_revision(starmap(remembered_job, found), bundle)
 
     def jobs_in(self, states: Iterable[State]) -> Iterator[Job]:
         """See `History.jobs_in`."""
         wanted = {state.value for state in states}
-        found = [one for one in self._store.jobs.values() if one["state"] in wanted]
-        return map(job_from, found)
+        found = [one for one in self._store.jobs.items() if one[1]["state"] in wanted]
+        return starmap(remembered_job, found)
 
     def count(self, state: State) -> int:
         """See `History.count`."""
-        return sum(1 for _ in self.jobs_in([state]))
+        return sum(one["state"] == state.value for one in self._store.jobs.values())

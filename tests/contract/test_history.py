@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gate import job
-from gate.errors import CorruptError, MissingCrsError
+from gate.errors import ConfigurationError, CorruptError, MissingCrsError
 from gate.job import State
 from gate.names import Bundle
 from gate.store.firestore_history import FirestoreHistory
@@ -117,3 +117,14 @@ def test_jobs_are_found_and_counted_by_state(bench: StoreBench, history: History
     assert [one.id for one in history.jobs_in([State.RUNNING])] == [running.job.id]
     counts = {state: history.count(state) for state in (State.RUNNING, State.DEAD, State.DONE)}
     assert counts == {State.RUNNING: 1, State.DEAD: 1, State.DONE: 0}
+
+
+def test_a_document_that_holds_no_job_is_named(bench: StoreBench, history: History) -> None:
+    """G9: what somebody wrote by hand is told with what to do, whoever asks for it."""
+    bench.put("jobs", "bogus", {"state": "dead", "basename": "in/roads"})
+    told = r"^bogus: its document is that of no job \(KeyError: 'pins'\); mend .*JOB_COLLECTION$"
+    with pytest.raises(ConfigurationError, match=told):
+        list(history.jobs_in((State.DEAD,)))
+    with pytest.raises(ConfigurationError, match=told):
+        history.jobs_of(ROADS)
+    assert history.count(State.DEAD) == 1
