@@ -2,7 +2,8 @@
 
 The same as `test_crash_matrix`, over a real server. A kill ends the connection,
 as it does where a process dies. One that comes after a statement leaves what one
-before the next leaves; so they come before each, and after each commit.
+before the next leaves; so they come before each, and after each commit. Of the
+stories, one is told of a table that many bundles share, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from gate.local.postgres import Server
 from gate.sinks import postgis_address
 from gate.sinks.postgis import PostgisSink
+from gate.sinks.postgis_address import Mode
 from gate.sinks.postgis_database import Connected, Database
 from gate.sinks.postgis_names import ARCHIVES, LEDGER, REJECTS
 from tests.clouds import Located
@@ -28,6 +30,7 @@ from tests.stories import (
     SinkWorld,
     Story,
     disturbed,
+    replaced,
     undisturbed,
 )
 from tests.world import Faults, Watched, expected
@@ -35,7 +38,7 @@ from tests.world import Faults, Watched, expected
 pytestmark = pytest.mark.emulator
 
 COMMIT = "connection.commit"
-TABLE = "in__roads"
+TABLE = "roads"
 
 
 class WatchedConnection:
@@ -117,12 +120,14 @@ class PostgisWorld(SinkWorld):
     of the ledger after each commit.
     """
 
-    def __init__(self, uri: str, schema: str, reader: psycopg.Connection[Any]) -> None:
+    def __init__(self, uri: str, schema: str, mode: Mode, reader: psycopg.Connection[Any]) -> None:
         super().__init__()
         self._schema, self._reader = schema, reader
         self._orders: dict[Any, int] = {}
         tokens = itertools.count(1)
-        self.database = WatchedDatabase(f"{uri}?schema={schema}", self.faults, self._note)
+        table = {Mode.REPLACE: "{stem}", Mode.APPEND: TABLE}[mode]
+        place = f"{uri}?schema={schema}&mode={mode.value}&table={table}"
+        self.database = WatchedDatabase(place, self.faults, self._note)
         sink = PostgisSink(self.database, token=lambda: f"{next(tokens):08x}")
         self.publish_into(Watched("sink", sink, self.faults), Located())
 
@@ -155,17 +160,17 @@ class PostgisWorld(SinkWorld):
 class PostgisWorlds:
     """Makes worlds, one after the other, each in a new schema of one server."""
 
-    def __init__(self, server: Server, reader: psycopg.Connection[Any]) -> None:
-        self._uri, self._reader = server.uri, reader
+    def __init__(self, server: Server, mode: Mode, reader: psycopg.Connection[Any]) -> None:
+        self._uri, self._mode, self._reader = server.uri, mode, reader
         self._numbers = itertools.count(1)
         self.last: PostgisWorld | None = None
 
     def __call__(self) -> PostgisWorld:
         """Return a new world; the one before has ended."""
         self.close()
-        self._schema = f"killed_{next(self._numbers)}"
+        self._schema = f"killed_{self._mode.value}_{next(self._numbers)}"
         self._reader.execute(f"create schema {self._schema}")
-        self.last = PostgisWorld(self._uri, self._schema, self._reader)
+        self.last = PostgisWorld(self._uri, self._schema, self._mode, self._reader)
         return self.last
 
     def close(self) -> None:
@@ -177,10 +182,10 @@ class PostgisWorlds:
 
 
 @pytest.fixture(scope="module")
-def worlds(postgis_server: Server) -> Iterator[PostgisWorlds]:
-    """Return what makes the worlds of this module."""
+def worlds(postgis_server: Server, request: pytest.FixtureRequest) -> Iterator[PostgisWorlds]:
+    """Return what makes worlds whose sink is in the mode that a test asks for."""
     with psycopg.connect(postgis_server.uri, autocommit=True) as reader:
-        made = PostgisWorlds(postgis_server, reader)
+        made = PostgisWorlds(postgis_server, request.param, reader)
         yield made
         made.close()
 
@@ -193,7 +198,11 @@ def kills(calls: list[str]) -> Iterator[tuple[int, str, str]]:
             yield number, name, moment
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize(
+    ("worlds", "story"),
+    [*((Mode.REPLACE, story) for story in STORIES), (Mode.APPEND, replaced)],
+    indirect=["worlds"],
+)
 def test_a_kill_anywhere_changes_nothing_in_the_end(worlds: PostgisWorlds, story: Story) -> None:
     """A6, A7, E2, H1: after a kill at any call or statement, sweeps end as if there was none."""
     end, calls = undisturbed(worlds, story)
@@ -206,6 +215,7 @@ def test_a_kill_anywhere_changes_nothing_in_the_end(worlds: PostgisWorlds, story
     assert differing == []
 
 
+@pytest.mark.parametrize("worlds", Mode, indirect=True)
 def test_the_stories_end_as_told(worlds: PostgisWorlds) -> None:
     """A6: without a kill the stories end with a table, or with a dead letter and none."""
     assert [undisturbed(worlds, story)[0]["rows"] for story in STORIES] == [
