@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gate.errors import MixedSpellingsError
 from gate.identity import Pin, Revision
 from gate.manifest import (
     Dispatch,
@@ -230,3 +231,15 @@ def test_spellings_that_differ_in_their_last_letter_are_two() -> None:
     components = {"in/roads.shp": 1, "in/roads.shx": 2, "in/roads.dbf": 3, "in/roadS.dbf": 4}
     known = Manifest(BUNDLE, components)
     assert known.mixes(Revision.of(BUNDLE, known.current()), PRIMARY_EXTENSIONS)
+
+
+def test_a_mixture_is_refused_with_the_files_that_were_taken() -> None:
+    """B6: the error names the bundle and every file, as spelt, so that a person sees which meet."""
+    known = spelt("roads.shp", "roads.shx", "roads.dbf", "ROADS.DBF")
+    with pytest.raises(MixedSpellingsError) as refused:
+        known.demand_one_spelling(Revision.of(BUNDLE, known.current()), PRIMARY_EXTENSIONS)
+    assert refused.value.where == "gs://uploads/in/roads"
+    assert str(refused.value).startswith(
+        "gs://uploads/in/roads: its files are spelt in ways of which one is whole by itself: "
+        "in/ROADS.DBF, in/roads.shp, in/roads.shx; "
+    )
