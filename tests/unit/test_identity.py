@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from gate.identity import Pin, Revision, bundle_id, digest, job_id
+from gate.identity import Pin, Revision, bundle_id, digest, is_id, job_id
 from gate.names import Bundle
 
 ROADS = Bundle("uploads", "in/", "roads")
@@ -114,3 +114,10 @@ def test_a_revision_is_its_generations_and_not_its_spellings() -> None:
     assert identifiers[0] == identifiers[1]
     assert len(set(identifiers)) == 3
     assert Revision.of(ROADS, PINS).generations == {".dbf": 10, ".shp": 30, ".shx": 20}
+
+
+@pytest.mark.parametrize("wrong", ["", "a" * 31, "a" * 33, "A" * 32, "a/" * 16, "a" * 32 + "\n"])
+def test_only_what_has_the_form_of_an_id_is_one(wrong: str) -> None:
+    """Every id has 32 lower-case hex digits; no other text is taken for one."""
+    assert is_id(bundle_id(ROADS))
+    assert not is_id(wrong)
