@@ -97,6 +97,7 @@ class Stack:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="gate-local-"))
         self.addresses = Addresses.free()
         self._settings = dict(settings or {})
+        self._told = self._settings
         self._main = main
         self._target = target
         self._postgis = postgis
@@ -164,9 +165,19 @@ class Stack:
             stop_all([child])
 
     def restart_function(self, settings: Mapping[str, str] | None = None) -> None:
-        """Start the function again at the same address, with `settings` on top of its own."""
+        """Start the function again at the same address, with `settings` on top of its own.
+
+        The sweep, which is of the same deployment, is started again too if its
+        settings are others now.
+        """
+        told = {**self._settings, **(settings or {})}
         self.stop_function()
-        self._start_function({**self._settings, **(settings or {})})
+        self._start_function(told)
+        if told != self._told:
+            if child := self._children.pop("sweep", None):
+                stop_all([child])
+            self._start_sweep(told)
+            self._told = told
 
     # --- starting and ending --------------------------------------------------
 
