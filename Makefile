@@ -26,7 +26,7 @@ help:
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
 	@echo 'make simulate     play SEEDS=10000 histories FROM=0; one alone is told in full'
-	@echo 'make mutate       change the core in every small way, and see a test fail for each'
+	@echo 'make mutate       change the core in every small way, take each guard away, see a test fail for each'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make terraform    check terraform/ against stand-ins for the cloud'
@@ -73,6 +73,7 @@ simulate: .venv/.installed
 
 mutate: .venv-mutate/.installed
 	@$(MUTATE)/python -m tests.mutation
+	@$(MUTATE)/python -m tests.mutation.without
 
 docs: .venv/.installed
 	$(BIN)/python -m tests.tooling.reference

@@ -132,7 +132,7 @@ def test_a_poisoned_bundle_does_not_hold_others_up(world: World) -> None:
 
 
 def test_a_store_that_fails_after_the_publish_costs_no_second_run(world: World) -> None:
-    """G11: a completion that could not be written is made up for without reading again."""
+    """G11: an end that could not be written is not noted, and made up for without reading again."""
     *early, last = world.upload_bundle("in/roads")
     world.settle(*early)
     inner = world.sink.on
@@ -143,6 +143,8 @@ def test_a_store_that_fails_after_the_publish_costs_no_second_run(world: World) 
             world.faults.before("store.replace", raising(StoreBusyError("unavailable")))
 
     world.sink.on = broken
+    world.deliver(last)
+    assert world.manifest("in/roads").published is None
     world.settle(last)
     assert world.states == [State.DONE]
     assert len(world.reader.opened) == len(world.effects) == 1
@@ -219,6 +221,23 @@ def test_what_was_published_in_the_last_attempt_is_no_dead_letter() -> None:
     assert not world.sent.sent
 
 
+def test_a_sink_that_does_not_answer_after_the_last_attempt_hides_no_end() -> None:
+    """G1, G11: where nobody can tell whether something was published, the job ends dead."""
+    world = World(MAX_ATTEMPTS="1")
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+
+    def broken(step: str) -> None:
+        if step == "upload":
+            world.faults.before("sink.current", raising(StorageBusyError("503")))
+            raise StorageBusyError("503")
+
+    world.sink.on = broken
+    assert world.deliver(last) is Answer.ACK
+    assert world.states == [State.DEAD]
+    assert [letter.code for letter in world.sent.sent] == ["storage_busy"]
+
+
 def test_a_worker_killed_after_its_last_publish_is_found_done() -> None:
     """G11, G3: one claim after the last attempt finds what was published, and runs nothing."""
     world = World(MAX_ATTEMPTS="1")
@@ -261,6 +280,19 @@ def test_a_letter_whose_job_has_moved_on_is_no_crash(world: World) -> None:
     for _ in range(5):
         world.deliver(last)
         world.clock.advance(600)
+    world.faults.before("letters.send", world.store.jobs.clear)
+    assert world.deliver(last) is Answer.ACK
+    assert world.outcomes[-1] is Outcome.BURIED
+    assert len(world.sent.sent) == 1
+
+
+def test_a_letter_that_was_due_and_whose_job_is_gone_is_no_crash(world: World) -> None:
+    """G5: a job that somebody moves while its letter is sent after all is left to them."""
+    world.reader.fault = BundleError("broken")
+    world.faults.before("letters.send", raising(Crash()))
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    assert world.deliver(last) is Answer.NACK
     world.faults.before("letters.send", world.store.jobs.clear)
     assert world.deliver(last) is Answer.ACK
     assert world.outcomes[-1] is Outcome.BURIED

@@ -528,8 +528,11 @@ def test_poison_is_put_off_and_others_go_through(
     assert {line["id"] for line in lines(capsys, "put off by the sweep")} == {"poison"}
 
 
-def test_a_fault_at_one_manifest_is_none_of_the_others(world: World) -> None:
-    """G9: a listing that fails puts off the one bundle, and the sweep has done its work."""
+@pytest.mark.parametrize("put_off", [True, False], ids=["put off", "not even put off"])
+def test_a_fault_at_one_manifest_is_none_of_the_others(world: World, put_off: bool) -> None:
+    """G9: a listing that fails costs the one bundle time, and the sweep has done its work."""
+    if not put_off:
+        world.faults.before("store.postpone", raising(StoreBusyError("unavailable")))
     world.redeliver(*world.upload_bundle("in/roads")[:-1])
     world.clock.advance(1)
     world.redeliver(*world.upload_bundle("in/rivers")[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -120,6 +121,36 @@ def test_an_event_that_completes_nothing_waits_whoever_comes_after_it(scene: Sce
     assert receipt.outcome is Outcome.WAITING
     assert receipt.detail == "needs .dbf"
     assert scene.deliver(WHOLE[2]).outcome is Outcome.DISPATCHED
+
+
+class RacedDispatch(MemoryStore):
+    """A store in which others may do something directly before the next dispatch."""
+
+    def __init__(self) -> None:
+        super().__init__(SETTINGS.retention, lambda: datetime(2026, 3, 1, tzinfo=UTC))
+        self.before: Callable[[], object] | None = None
+
+    def dispatch(self, job: Job, found: tuple[Pin, ...] = ()) -> StoredJob | None:
+        """Let the others go first, once, and dispatch."""
+        before, self.before = self.before, None
+        if before:
+            before()
+        return super().dispatch(job, found)
+
+
+def test_two_dispatches_that_were_joined_are_left_to_nobody() -> None:
+    """C9: what became due by a dispatch is dispatched by whoever comes, without a rest."""
+    store, token = RacedDispatch(), map("token-{}".format, count()).__next__
+    with_prj = Intake(store, SETTINGS, lambda _: (Pin("in/roads.prj", 1),), token)
+    with_cpg = Intake(store, SETTINGS, lambda _: (Pin("in/roads.cpg", 1),), token)
+    first, second, last = (ObjectFinalized("uploads", name, 1, "event") for name in WHOLE)
+    with_prj(first)
+    with_prj(second)
+    store.before = lambda: with_cpg(last)
+    with_prj(last)
+    assert len(store.jobs) == 2
+    assert with_prj(first).outcome is Outcome.DISPATCHED
+    assert len(store.jobs) == 3
 
 
 class NotedDispatch(MemoryStore):

@@ -1,0 +1,21 @@
+"""Every guard of the use cases, for `tests.mutation.without` to take away."""
+
+from __future__ import annotations
+
+from tests.mutation.guard import Guard
+from tests.mutation.guards_of_events import INGEST, INTAKE
+from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
+from tests.mutation.guards_of_sweeps import LOOK, RECONCILE, REDRIVE, SWEEP
+
+GUARDS: tuple[Guard, ...] = (
+    *INTAKE,
+    *INGEST,
+    *OWNERSHIP,
+    *HEARTBEAT,
+    *PUBLISHING,
+    *FETCHING,
+    *SWEEP,
+    *LOOK,
+    *RECONCILE,
+    *REDRIVE,
+)
