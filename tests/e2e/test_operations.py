@@ -46,4 +46,9 @@ def test_a_held_bundle_goes_through_once_its_metadata_is_corrected(
     story = told("explain", address)
     kinds = [step["kind"] for step in story["steps"]]
     assert kinds == [*["event"] * 4, "dispatch", "attempt", "redrive", "end"]
-    assert told("status", address)["published"]["revision"] == letter["job"]
+
+    def current() -> bool:
+        published = told("status", address)["published"]
+        return bool(published) and published["revision"] == letter["job"]
+
+    world.wait("the note of what is current", current)
