@@ -37,6 +37,8 @@ def test_a_held_bundle_goes_through_once_its_metadata_is_corrected(
     world.wait("the dead letter", lambda: bool(letters()))
     [letter] = letters()
     assert (letter["state"], letter["code"]) == ("held", "unknown_override")
+    # Until its letter is marked as sent, the job is still its worker's to move.
+    world.wait("the letter sent", lambda: world.job(letter["job"])["notified"])
     shp.metadata = {"encoding": "UTF-8"}
     shp.patch()
     [redriven] = told("redrive", letter["job"], "--reason", "corrected")["redriven"]
