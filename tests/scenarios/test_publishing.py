@@ -235,3 +235,13 @@ def test_a_new_component_takes_the_expiry_of_its_manifest_away(world: World) -> 
     world.deliver(world.upload("in/roads.dbf", text(".dbf", "second")))
     [document] = world.store.manifests.values()
     assert "expires_at" not in document
+
+
+def test_a_job_whose_manifest_was_collected_is_run_all_the_same(world: World) -> None:
+    """H7: nothing is decided by the absence of a manifest: its dispatched job still publishes."""
+    *others, last = world.upload_bundle("in/roads")
+    for event in others:
+        world.deliver(event)
+    world.faults.after("store.dispatch", world.store.manifests.clear)
+    assert world.deliver(last) is Answer.ACK
+    assert world.rows("in/roads") == expected("first")
