@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gate import settings
 from gate.doctor.finding import Finding, failed, ok
+from gate.environment import SettingsError
 from gate.settings import Settings
 
 EMULATORS = ("FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "STORAGE_EMULATOR_HOST")
@@ -18,7 +19,7 @@ def load(where: str, environment: Mapping[str, str]) -> tuple[Settings | None, l
     """Return the settings, `None` if they cannot be used, and what is found about them."""
     try:
         loaded = settings.load(environment)
-    except settings.SettingsError as error:
+    except SettingsError as error:
         told = (problem.partition("; ") for problem in error.problems)
         return None, [failed("settings", where, what, todo or error.todo) for what, _, todo in told]
     return loaded, [ok("settings", where, f"its settings are sound, datasets go to {loaded.sink}")]

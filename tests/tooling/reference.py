@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gate import errors, reasons, settings
+from gate import environment, errors, reasons, variables
 from gate.outcomes import Outcome
 from tests.differences import DIFFERENCES, Difference
 
@@ -39,7 +39,7 @@ def kinds(branch: type[errors.GateError]) -> Iterator[type[errors.GateError]]:
     """Yield a class and those below it, in the order of the source; not those of tests."""
     yield branch
     for below in branch.__subclasses__():
-        if below.__module__ in {errors.__name__, settings.__name__}:
+        if below.__module__ in {errors.__name__, environment.__name__}:
             yield from kinds(below)
 
 
@@ -79,7 +79,7 @@ def configuration_table() -> str:
             f"`{variable.default}`" if variable.default else "",
             variable.meaning,
         )
-        for variable in settings.VARIABLES
+        for variable in variables.VARIABLES
     ]
     return table(("Variable", "Default", "Meaning"), *rows)
 

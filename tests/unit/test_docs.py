@@ -20,7 +20,6 @@ from gate.job import MOVES, Limits
 from gate.names import Bundle
 from gate.outcomes import Outcome
 from gate.redrive import Verdict
-from gate.settings import VARIABLES
 from gate.shapefile.port import METADATA_LIMIT_BYTES
 from gate.sinks.address import (
     FORMATS,
@@ -32,6 +31,7 @@ from gate.sinks.address import (
 )
 from gate.sinks.formats import chosen
 from gate.sinks.layout import folder
+from gate.variables import VARIABLES
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pytest
 
-from gate import cli, settings, wiring
+from gate import cli, settings, variables, wiring
 from gate.errors import ConfigurationError, HeldError, PermissionDeniedError, StorageBusyError
 from gate.inspect import Inspect, Inspected, Problem, Severity, address
 from gate.inspect_text import as_json, as_text
@@ -703,7 +703,7 @@ def test_a_machine_reads_everything(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away what a deployment sets: the command needs none of it."""
-    for variable in settings.VARIABLES:
+    for variable in variables.VARIABLES:
         monkeypatch.delenv(variable.name, raising=False)
 
 

@@ -29,7 +29,15 @@ CORE = (
     "gate.reasons",
     "gate.scrubbing",
 )
-VALUES = (*CORE, "gate.dead_letters", "gate.events", "gate.log", "gate.settings")
+VALUES = (
+    *CORE,
+    "gate.dead_letters",
+    "gate.environment",
+    "gate.events",
+    "gate.log",
+    "gate.settings",
+    "gate.variables",
+)
 PORTS = (
     "gate.store.port",
     "gate.store.history",
@@ -70,10 +78,13 @@ MAY_IMPORT = (
     ("gate.events", CORE),
     ("gate.log", CORE),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
+    ("gate.variables", ()),
+    ("gate.environment", ("gate.errors", "gate.variables")),
     (
         "gate.settings",
         (
             *CORE,
+            "gate.environment",
             "gate.sinks",
             "gate.sinks.address",
             "gate.sinks.postgis_address",

@@ -13,11 +13,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from gate.environment import SettingsError
 from gate.errors import ConfigurationError, StoreBusyError
 from gate.events import FINALIZED_TYPE, PUBSUB_TYPE, ObjectFinalized
 from gate.job import State
 from gate.outcomes import Outcome
-from gate.settings import SettingsError
 from gate.sweep import Counts
 from tests.posting import MAIN, SOURCE, STATUS, binary, posted_to, resource, written
 from tests.world import BUCKET, PARTS, Answer, World, expected, raising, text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gate.environment import SettingsError
 from gate.policies import MissingCrs, Policies, RowPolicy, authority
-from gate.settings import SettingsError, load
+from gate.settings import load
 
 SINK = {"SINK": "gs://datasets/out"}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gate import settings
+from gate.environment import SettingsError
 from gate.errors import ConfigurationError
-from gate.settings import SettingsError
 from gate.sinks.postgis_address import DatabaseAddress, Mode, parse
 
 PLAIN = {"host": "db", "port": 5432, "database": "gis"}

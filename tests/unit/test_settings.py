@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gate.environment import SettingsError
 from gate.errors import ConfigurationError
 from gate.next_look import Patience
-from gate.settings import VARIABLES, SettingsError, Sweeping, load
+from gate.settings import Sweeping, load
 from gate.sinks.address import SinkAddress
+from gate.variables import VARIABLES
 
 LEAST = {"SINK": "gs://datasets/out"}
 

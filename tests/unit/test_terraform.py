@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.settings import VARIABLES
 from gate.store.documents import QUERIED, UNINDEXED
+from gate.variables import VARIABLES
 
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 

@@ -1,0 +1,167 @@
+"""Every environment variable that the product reads, with its default and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable: its default, what it means, how it is checked."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable(
+        "SINK",
+        "",
+        "Where datasets go, as a URI: `gs://bucket/prefix?format=geoparquet&keep=1`, see"
+        " [sinks.md](sinks.md), or `postgresql://user@host/database?schema=gis`, see"
+        " [postgis.md](postgis.md). Required.",
+    ),
+    Variable(
+        "SOURCE_BUCKET",
+        "",
+        "The bucket whose events trigger the function. Empty: any. When set, events of other"
+        " buckets are ignored, and a sink that cannot share the bucket is refused at start-up"
+        " instead of at the first event.",
+    ),
+    Variable(
+        "SOURCE_PREFIX",
+        "",
+        "Only objects whose names begin with this are components. Empty: all.",
+    ),
+    Variable(
+        "REQUIRED_EXTS",
+        ".shp,.shx,.dbf",
+        "The extensions without which a bundle waits: `.shp`, `.shx`, `.dbf`, and any sidecars that"
+        " a deployment insists on, such as `.prj`.",
+    ),
+    Variable(
+        "SETTLE_SECONDS",
+        "30",
+        "How long uploads must have rested before a partly replaced bundle is dispatched.",
+    ),
+    Variable(
+        "DEDUP_TTL_SECONDS",
+        "604800",
+        "How long claims and finished jobs are kept. Must exceed the redelivery window of 86400 s.",
+    ),
+    Variable(
+        "MANIFEST_TTL_SECONDS",
+        "86400",
+        "How long a bundle may lack a required file before it is given up as a dead letter, and"
+        " how long a manifest is kept once the sweep has found nothing pending.",
+    ),
+    Variable(
+        "STALLED_AFTER_SECONDS",
+        "3600",
+        "How long a bundle may lack a required file before that is logged, once, as the error"
+        " `bundle stalled`.",
+    ),
+    Variable(
+        "SWEEP_SECONDS",
+        "45",
+        "How long a sweep goes on to take up what is due. One that it has begun is finished."
+        " No more than a tenth of `FUNCTION_TIMEOUT_SECONDS`, to which the default is cut, for a"
+        " job that is begun last may take the other nine.",
+    ),
+    Variable("SWEEP_JOBS", "50", "How many jobs a sweep runs at most."),
+    Variable(
+        "RECONCILE_EVERY_SECONDS",
+        "3600",
+        "How often the sweep begins to go through all of `SOURCE_PREFIX` in `SOURCE_BUCKET`, for"
+        " objects whose events were lost. Without a `SOURCE_BUCKET` it never does.",
+    ),
+    Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
+    Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),
+    Variable("JOB_COLLECTION", "jobs", "The Firestore collection of jobs."),
+    Variable("SWEEP_COLLECTION", "sweep", "The Firestore collection of the sweep's cursors."),
+    Variable("FIRESTORE_DATABASE", "(default)", "The Firestore database, in Native mode."),
+    Variable(
+        "DEAD_LETTER_TOPIC",
+        "",
+        "The Pub/Sub topic for dead letters: `projects/P/topics/T`, or `T` in the function's own"
+        " project. Empty: they stand in the log and in the job only.",
+    ),
+    Variable("MAX_ATTEMPTS", "5", "How often a job is claimed before it is a dead letter."),
+    Variable(
+        "FUNCTION_TIMEOUT_SECONDS",
+        "540",
+        "The timeout that the function is deployed with. A job is stopped when nine tenths of it"
+        " have passed, and goes on, or begins anew, in the next delivery.",
+    ),
+    Variable("LEASE_SECONDS", "60", "How long a claim on a job holds without being renewed."),
+    Variable(
+        "RETRY_SECONDS",
+        "10",
+        "The pause after a first failed attempt; it doubles each time, up to 600 s.",
+    ),
+    Variable(
+        "MAX_BUNDLE_BYTES",
+        "268435456",
+        "The largest bundle that is downloaded. Counted are the bytes of what is read of it, as"
+        " they are stored: `.shp`, `.shx`, `.dbf`, `.prj`, `.cpg`, `.cst`, a `.shp.xml` of up to"
+        " 1 MiB, or the `.zip` or `.shz` itself. Other sidecars are not downloaded. The temporary"
+        " folder of a function is memory. Reading takes memory beside it: about 25 times the"
+        " largest record, of which none may have more than 32 MiB (2 million positions).",
+    ),
+    Variable(
+        "MAX_UNPACKED_BYTES",
+        "536870912",
+        "The most, in bytes, that the layers of one archive may unpack to. They lie in the"
+        " temporary folder too.",
+    ),
+    Variable(
+        "MAX_ENTRIES",
+        "40000",
+        "The most entries that one archive may list, those of the archives inside it included.",
+    ),
+    Variable(
+        "MISSING_CRS",
+        "accept",
+        "What becomes of a layer without a readable CRS: `accept` publishes it without one, so"
+        " that a `.prj` that comes late finds its dataset there and makes a second revision;"
+        " `hold` waits for a `.prj` or an override; `EPSG:NUMBER` is assumed, and the layer is held"
+        " if its coordinates lie outside that CRS.",
+    ),
+    Variable(
+        "TARGET_CRS",
+        "",
+        "The CRS, as `EPSG:NUMBER`, that every layer is transformed into, x first. Empty:"
+        " coordinates stay as they are. With it, `MISSING_CRS` must not be `accept`.",
+    ),
+    Variable(
+        "NULL_GEOMETRY",
+        "keep",
+        "What becomes of a row whose shape is null: `keep` loads it without geometry, `skip`"
+        " leaves it out and counts it, `reject` also lists it with its row number.",
+    ),
+    Variable(
+        "EMPTY_GEOMETRY",
+        "keep",
+        "The same for a shape without positions, and for a point whose x and y are both NaN.",
+    ),
+    Variable(
+        "NAN_COORDINATES",
+        "keep",
+        "The same for a shape with positions whose x or y is NaN or infinite.",
+    ),
+    Variable(
+        "VALIDITY",
+        "flag",
+        "What becomes of invalid polygons: `off` does not look, `flag` counts them with row numbers"
+        " and reasons, `repair` makes them valid, or rejects the row where nobody can know what was"
+        " meant.",
+    ),
+    Variable(
+        "READER",
+        "auto",
+        "How rows are decoded: `auto` takes values and plain geometry from the bytes and asks"
+        " Fiona for the rest; `fiona` takes everything from Fiona, slowly, and loses"
+        " [what GDAL loses](differences.md).",
+    ),
+)
