@@ -102,6 +102,12 @@ class DatabaseBusyError(StorageBusyError):
     code = "database_busy"
 
 
+class QueueBusyError(TransientError):
+    """The queue of tasks refused for a quota, or could not be reached."""
+
+    code = "queue_busy"
+
+
 class ChecksumError(TransientError):
     """The bytes that arrived are not the bytes that are stored (crc32c)."""
 

@@ -44,6 +44,7 @@ PORTS = (
     "gate.source.port",
     "gate.sinks.port",
     "gate.shapefile.port",
+    "gate.tasks.port",
 )
 USE_CASES = (
     "gate.fetching",
@@ -129,6 +130,7 @@ MAY_IMPORT = (
     ("gate.cloud_storage", (*CORE, "gate.source.port", "gate.crc32c")),
     ("gate.store*", (*CORE, "gate.store.*")),
     ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
+    ("gate.tasks*", (*CORE, "gate.tasks.*")),
     ("gate.sinks.address", CORE),
     ("gate.sinks.postgis_address", CORE),
     (
