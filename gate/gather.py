@@ -8,6 +8,7 @@ byte lets numpy copy thousands of them in one step.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 LONG_RUN = 48
 
 SCRATCH_LIMIT_BYTES = 8 << 20
+
+STRETCH_ITEMS = 1 << 15
 
 
 class Scratch(threading.local):
@@ -45,6 +48,9 @@ class Scratch(threading.local):
         if count > len(self._kept):
             self._kept = np.empty(count)
         return self._kept[:count]
+
+
+_SCRATCH = Scratch()
 
 
 def picked(content: Bytes, offsets: Integers, item_bytes: int) -> Bytes:
@@ -120,11 +126,42 @@ def put_runs(
         places += np.repeat(step, np.diff(first)) * np.arange(len(items))
         _every(content, item_bytes)[places] = items
         return
-    ends = first.tolist()
+    for start, stop in stretches(first):
+        some = items[first[start] : first[stop]]
+        _put_long(
+            content, offsets[start:stop], first[start : stop + 1], some, backwards[start:stop]
+        )
+
+
+def stretches(first: Integers) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of runs, as many at a time as `STRETCH_ITEMS` hold, or one.
+
+    What is done to them needs little memory, which is near then.
+    """
+    start = 0
+    while start < len(first) - 1:
+        fitting = int(np.searchsorted(first, first[start] + STRETCH_ITEMS, side="right")) - 1
+        stop = max(fitting, start + 1)
+        yield start, stop
+        start = stop
+
+
+def _put_long(
+    content: Bytes, offsets: Integers, first: Integers, items: npt.NDArray[Any], backwards: Mask
+) -> None:
+    """Write runs one by one; those that go backwards are turned before, all in one step."""
+    source = items.view(np.uint8).data
+    turned = source
+    if backwards.any():
+        room = _SCRATCH.floats(len(source) // 8).view(items.dtype)
+        room[:] = items[::-1]
+        turned = room.view(np.uint8).data
+    target, last = content.data, len(source)
+    ends = ((first - first[0]) * items.dtype.itemsize).tolist()
     for index, (offset, back) in enumerate(zip(offsets.tolist(), backwards.tolist(), strict=True)):
-        run = items[ends[index] : ends[index + 1]]
-        place = content[offset : offset + len(run) * item_bytes].view(items.dtype)
-        place[:] = run[::-1] if back else run
+        start, stop = ends[index], ends[index + 1]
+        run = turned[last - stop : last - start] if back else source[start:stop]
+        target[offset : offset + stop - start] = run
 
 
 def _are_long(first: Integers) -> bool:

@@ -63,7 +63,7 @@ class ReadOptions:
     beat whatever the files say.
     """
 
-    batch_bytes: int = 4 << 20
+    batch_bytes: int = 5 << 20
     overrides: Overrides = NOTHING
     policies: Policies = DEFAULTS
 

@@ -20,7 +20,7 @@ from gate.shapefile.parts import Parts
 
 # How many rings of one record are compared with each other.
 RING_LIMIT = 32
-# x, y and the terms of the area of all positions.
+# x, y and the terms of the area of some positions.
 _SCRATCH = gather.Scratch()
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _TOUCHING = 1e-9
@@ -107,19 +107,29 @@ def _measured(parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
     position before to the one after, which around a ring add up to nothing: so it
     does not matter, but for the rounding, where x is counted from.
     """
-    starts, ends = parts.first[:-1], parts.first[1:] - 1
-    x, y, terms = _SCRATCH.floats(3 * len(parts.positions)).reshape(3, -1)
-    x[:], y[:] = parts.positions[:, 0], parts.positions[:, 1]
+    low, high = np.empty((2, len(parts.record), 2))
+    area = np.empty(len(parts.record))
+    for start, stop in gather.stretches(parts.first):
+        first = parts.first[start : stop + 1]
+        positions = parts.positions[first[0] : first[-1]]
+        low[start:stop], high[start:stop], area[start:stop] = _boxed(positions, first - first[0])
+    farthest = np.maximum(abs(low[:, 0]), abs(high[:, 0]))
+    height = (high - low)[:, 1]
+    return low, high, area, _ROUNDING * (parts.lengths + 8) * farthest * height
+
+
+def _boxed(positions: Floats, first: Integers) -> tuple[Floats, Floats, Floats]:
+    """Return of each ring the corners of its box and twice its signed area."""
+    starts, ends = first[:-1], first[1:] - 1
+    x, y, terms = _SCRATCH.floats(3 * len(positions)).reshape(3, -1)
+    x[:], y[:] = positions[:, 0], positions[:, 1]
     low = np.stack([np.minimum.reduceat(axis, starts) for axis in (x, y)], axis=1)
     high = np.stack([np.maximum.reduceat(axis, starts) for axis in (x, y)], axis=1)
     np.subtract(y[2:], y[:-2], out=terms[1:-1])
     terms[starts] = y[starts + 1] - y[ends - 1]
     terms[ends] = 0
     terms *= x
-    area = np.add.reduceat(terms, starts)
-    farthest = np.maximum(abs(low[:, 0]), abs(high[:, 0]))
-    height = (high - low)[:, 1]
-    return low, high, area, _ROUNDING * (parts.lengths + 8) * farthest * height
+    return low, high, np.add.reduceat(terms, starts)
 
 
 def star_shaped(rings: Rings) -> Mask:

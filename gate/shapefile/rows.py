@@ -37,7 +37,7 @@ R = TypeVar("R")
 Running: TypeAlias = Ahead[pa.RecordBatch] | Generator[pa.RecordBatch, None, None]
 
 BATCH_LIMIT_BYTES = 256 << 20
-BATCH_ROWS = 1 << 14
+BATCH_ROWS = 3 << 12
 
 # How many batches wait for the decoding of their plain geometry, for the check
 # of their polygons, and for their use. More of them cost memory and gain nothing.

@@ -1,4 +1,4 @@
-"""Memory that threads keep for what they need for a moment."""
+"""Runs of items picked and put, and the memory that threads keep for a moment."""
 
 from __future__ import annotations
 
@@ -49,3 +49,37 @@ def test_runs_are_picked_whatever_their_length(length: int, scratch: Scratch | N
     picked = gather.picked_runs(content, offsets, first, 8, scratch).view("<f8")
     expected = np.concatenate([values[2 * length : 3 * length], values[:length]])
     assert picked.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("item_floats", [2, 3])
+@pytest.mark.parametrize("stretch_items", [1, 130, 1 << 15])
+@pytest.mark.parametrize("lengths", [[2, 3, 5], [gather.LONG_RUN, 2 * gather.LONG_RUN, 60]])
+@pytest.mark.parametrize("backwards", [[False] * 3, [True] * 3, [True, False, True]])
+def test_runs_are_put_where_and_how_they_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+    item_floats: int,
+    stretch_items: int,
+    lengths: list[int],
+    backwards: list[bool],
+) -> None:
+    """Each run lands at its offset, turned or not, however many are dealt with at a time."""
+    monkeypatch.setattr(gather, "STRETCH_ITEMS", stretch_items)
+    first = gather.starts_of(np.array(lengths))
+    positions = np.arange(float(item_floats * first[-1])).reshape(-1, item_floats)
+    items = positions.view(np.dtype((np.void, 8 * item_floats))).reshape(-1)
+    content = np.full(items.nbytes + 5 * 3, 255, np.uint8)
+    offsets = 5 + first[:-1] * items.itemsize + 5 * np.arange(3)
+    gather.put_runs(content, offsets, first, items, np.array(backwards))
+    pieces = []
+    for index, back in enumerate(backwards):
+        run = positions[first[index] : first[index + 1]]
+        pieces += [b"\xff" * 5, (run[::-1] if back else run).tobytes()]
+    assert content.tobytes() == b"".join(pieces)
+
+
+def test_stretches_hold_all_runs_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are taken together up to the limit; a longer one is a stretch by itself."""
+    monkeypatch.setattr(gather, "STRETCH_ITEMS", 10)
+    first = gather.starts_of(np.array([4, 6, 1, 30, 2, 8]))
+    assert list(gather.stretches(first)) == [(0, 2), (2, 3), (3, 4), (4, 6)]
+    assert list(gather.stretches(np.zeros(1, np.int64))) == []

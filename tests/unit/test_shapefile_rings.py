@@ -82,3 +82,21 @@ def test_what_needs_no_check_is_valid(corners: Ring) -> None:
     ring = [*corners, corners[0]]
     if sure(ring) == [True]:
         assert shapely.is_valid(shapely.Polygon(ring))
+
+
+def test_rings_are_told_alike_however_many_are_measured_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Boxes, turns and shells do not depend on how many positions are looked at together."""
+    hole = [(x * 0.5 + 0.2, y * 0.5 + 0.2) for x, y in reversed(SQUARE)]
+    rings = [SQUARE, hole, HORSESHOE[::-1], around(*range(8)), BOW_TIE]
+    lengths = np.array([len(ring) for ring in rings])
+    positions = np.array([position for ring in rings for position in ring])
+    parts = Parts(np.array([0, 0, 1, 2, 3]), gather.starts_of(lengths), positions)
+    certain, together = organise(parts)
+    monkeypatch.setattr(gather, "STRETCH_ITEMS", 6)
+    one_by_one, apart = organise(parts)
+    assert certain.tolist() == one_by_one.tolist()
+    assert certain[0]
+    for name in ("shell", "clockwise", "low", "high"):
+        assert getattr(together, name).tolist() == getattr(apart, name).tolist()
