@@ -87,7 +87,7 @@ class CloudStorage:
 
     def stat(self, bucket: str, name: str, generation: int | None = None) -> ObjectFacts | None:
         """Return the facts of one generation, or of the live one; `None` if it is not there."""
-        with _translated(bucket, name):
+        with translated(bucket, name):
             blob = self._bucket(bucket).get_blob(name, generation=generation, **self._patience)
         return None if blob is None else _facts(blob)
 
@@ -100,7 +100,7 @@ class CloudStorage:
         for the checksum is of what is stored, before any `Content-Encoding`.
         """
         blob = self._bucket(bucket).blob(pin.name, generation=pin.generation)
-        with _translated(bucket, pin.name), path.open("wb") as file:
+        with translated(bucket, pin.name), path.open("wb") as file:
             try:
                 blob.download_to_file(file, raw_download=True, checksum=None, **self._patience)
             except (api.NotFound, api.PreconditionFailed):
@@ -118,7 +118,7 @@ class CloudStorage:
             if facts is None:
                 return None
             blob = self._bucket(bucket).blob(name, generation=facts.generation)
-            with _translated(bucket, name):
+            with translated(bucket, name):
                 try:
                     return blob.download_as_bytes(**self._patience), facts.generation
                 except api.NotFound:
@@ -127,7 +127,7 @@ class CloudStorage:
 
     def names(self, bucket: str, prefix: str) -> Iterator[Pin]:
         """Yield the live objects that begin with `prefix` and hold no `/` after it."""
-        with _translated(bucket, prefix):
+        with translated(bucket, prefix):
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
@@ -142,7 +142,7 @@ class CloudStorage:
 
         The service can only begin at a name, so one more is asked for.
         """
-        with _translated(bucket, prefix):
+        with translated(bucket, prefix):
             found = self._client.list_blobs(
                 bucket,
                 prefix=prefix,
@@ -170,7 +170,7 @@ class CloudStorage:
         """
         blob = self._bucket(bucket).blob(name)
         blob.cache_control = "no-cache"
-        with _translated(bucket, name):
+        with translated(bucket, name):
             try:
                 blob.upload_from_string(
                     payload,
@@ -186,7 +186,7 @@ class CloudStorage:
     def delete(self, bucket: str, pin: Pin) -> None:
         """Remove exactly this generation; one that is gone already is no error."""
         blob = self._bucket(bucket).blob(pin.name, generation=pin.generation)
-        with _translated(bucket, pin.name):
+        with translated(bucket, pin.name):
             try:
                 blob.delete(**self._patience)
             except api.NotFound:
@@ -290,7 +290,7 @@ class Upload(io.RawIOBase):
         if self._failure:
             raise self._failure
         try:
-            with _translated(self._blob.bucket.name, self._blob.name), self._answers():
+            with translated(self._blob.bucket.name, self._blob.name), self._answers():
                 yield
         except GateError as error:
             self._failure = error
@@ -336,7 +336,8 @@ def _facts(blob: storage.Blob) -> ObjectFacts:
 
 
 @contextmanager
-def _translated(bucket: str, name: str) -> Iterator[None]:
+def translated(bucket: str, name: str) -> Iterator[None]:
+    """Turn what the library raises into the error of ours that says what it means."""
     try:
         yield
     except _RAISED as error:

@@ -29,6 +29,7 @@ from gate.store.documents import (
     published_fields,
     unended_jobs,
 )
+from gate.store.merging import joined
 from gate.store.port import (
     Claim,
     Cursor,
@@ -263,14 +264,10 @@ class MemoryStore:
     def _merge(self, bundle: Bundle, pins: tuple[Pin, ...], dispatched: dict[str, int]) -> None:
         key = bundle_id(bundle)
         document = self.manifests.setdefault(key, bundle_fields(bundle))
-        merged = self._read_manifest(bundle).joined(pins).with_dispatched(dispatched)
-        document["components"] = dict(merged.components)
-        document["newest"] = {
-            extension: pin.generation for extension, pin in merged.current().items()
-        }
-        document["dispatched"] = dict(merged.dispatched)
-        document["dispatched_order"] = merged.dispatched_order
-        document["seen"] = sorted({*document.get("seen", ()), *merged.seen})
+        document.update(joined(bundle, document, pins))
+        marked = manifest_from(bundle, document).with_dispatched(dispatched)
+        document["dispatched"] = dict(marked.dispatched)
+        document["dispatched_order"] = marked.dispatched_order
         self._versions[key] = next(self._counter)
 
     def _raise_fence(self, job: Job) -> dict[str, Any]:

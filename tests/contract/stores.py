@@ -9,17 +9,25 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from google.cloud import firestore
+from google.cloud import firestore, storage
 from test_utils.prefixer import Prefixer
 
 from gate import job
 from gate.identity import Revision, bundle_id
 from gate.job import Job, Limits
 from gate.names import Bundle, Component, parse
+from gate.store.blob_documents import encoded, labels_of
+from gate.store.blobs_agenda import BlobAgenda
+from gate.store.blobs_history import BlobHistory
+from gate.store.cloud_objects import CloudObjects
 from gate.store.firestore import Collections
 from gate.store.firestore_agenda import FirestoreAgenda
+from gate.store.firestore_history import FirestoreHistory
+from gate.store.history import History
 from gate.store.memory import MemoryStore
+from gate.store.memory_history import MemoryHistory
 from gate.store.port import Agenda, Claim, Incomplete, Recorded, Retention, StoredJob
+from tests.simulation.bucket import Bucket, Stored, shown
 
 RETENTION = Retention(
     settle=timedelta(seconds=30), claims=timedelta(days=7), manifests=timedelta(days=1)
@@ -57,6 +65,7 @@ class StoreBench(ABC):
     """
 
     store: Agenda
+    history: History
     clock: Clock
 
     @abstractmethod
@@ -121,6 +130,7 @@ class MemoryBench(StoreBench):
     def __init__(self) -> None:
         self.clock = Clock()
         self.store: MemoryStore = MemoryStore(RETENTION, self.clock)
+        self.history = MemoryHistory(self.store)
 
     def document(self, kind: str, key: str) -> Document | None:
         """Return a document, `None` if there is none."""
@@ -174,6 +184,7 @@ class FirestoreBench(StoreBench):
             sleep=self._pause,
             jitter=lambda: jitter,
         )
+        self.history = FirestoreHistory(client, self._collections)
 
     def document(self, kind: str, key: str) -> Document | None:
         """Return a document, `None` if there is none."""
@@ -217,6 +228,85 @@ class FirestoreBench(StoreBench):
 
     def _kind(self, kind: str) -> firestore.CollectionReference:
         return self._client.collection(getattr(self._collections, kind))
+
+
+class BlobBench(StoreBench):
+    """The bench of the store on small objects, over a bucket in memory.
+
+    `pauses` are the seconds that the store meant to sleep.
+    """
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.pauses: list[float] = []
+        self.bucket = Bucket(self.clock)
+        self.store: BlobAgenda = BlobAgenda(
+            self.bucket, RETENTION, self.clock, sleep=self.pauses.append, jitter=lambda: 1.0
+        )
+        self.history = BlobHistory(self.bucket)
+
+    def document(self, kind: str, key: str) -> Document | None:
+        """Return a document, `None` if there is none."""
+        return self.bucket.all_of(kind).get(key)
+
+    def written(self) -> dict[str, object]:
+        """Return every document together with what tells one write from the next."""
+        return dict(self.bucket.stored)
+
+    def put(self, kind: str, key: str, document: Document) -> None:
+        """Write a document as it is, over one that is there."""
+        self.bucket.put(kind, key, document)
+
+    def remove(self, kind: str, key: str) -> None:
+        """Delete a document, as its lifecycle would."""
+        self.bucket.remove(kind, key)
+
+    def beside(self) -> StoreBench:
+        """Return the bench of a second consumer; memory is never shared."""
+        return BlobBench()
+
+
+class CloudBlobBench(StoreBench):
+    """The bench of the store on small objects, over a prefix of its own on a server."""
+
+    def __init__(self, client: storage.Client, bucket: str, prefix: str = "state/") -> None:
+        self.clock = Clock()
+        self._client = client
+        self._bucket = client.bucket(bucket)
+        self._prefix = prefix
+        objects = CloudObjects(client, bucket, prefix)
+        self.store: BlobAgenda = BlobAgenda(objects, RETENTION, self.clock)
+        self.history = BlobHistory(objects)
+
+    def document(self, kind: str, key: str) -> Document | None:
+        """Return a document, `None` if there is none."""
+        blob = self._bucket.get_blob(f"{self._prefix}{kind}/{key}")
+        return None if blob is None else self._shown(blob)
+
+    def written(self) -> dict[str, object]:
+        """Return every document together with what tells one write from the next."""
+        found = self._client.list_blobs(self._bucket, prefix=self._prefix)
+        return {blob.name: (self._shown(blob), blob.generation) for blob in found}
+
+    def put(self, kind: str, key: str, document: Document) -> None:
+        """Write a document as it is, over one that is there."""
+        blob = self._bucket.blob(f"{self._prefix}{kind}/{key}")
+        blob.metadata = labels_of(kind, document)
+        blob.upload_from_string(encoded(document))
+
+    def remove(self, kind: str, key: str) -> None:
+        """Delete a document, as its lifecycle would."""
+        self._bucket.delete_blob(f"{self._prefix}{kind}/{key}")
+
+    def beside(self) -> StoreBench:
+        """Return the bench of a second consumer of the same bucket."""
+        return CloudBlobBench(self._client, self._bucket.name, "other/")
+
+    def _shown(self, blob: storage.Blob) -> Document:
+        stored = Stored(
+            blob.download_as_bytes(), blob.generation, blob.metadata or {}, blob.custom_time
+        )
+        return shown(stored, blob.name)
 
 
 def whole(recorded: Recorded | Incomplete) -> Recorded:

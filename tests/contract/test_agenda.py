@@ -1,4 +1,4 @@
-"""The contract of `Agenda`, held by the store in memory and by the one on Firestore."""
+"""The contract of `Agenda`, held by every store."""
 
 from __future__ import annotations
 
@@ -18,24 +18,12 @@ from tests.contract.stores import (
     GENERATION,
     LIMITS,
     RETENTION,
-    FirestoreBench,
-    MemoryBench,
     StoreBench,
 )
 
 WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
 PAST = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(params=["memory", pytest.param("firestore", marks=pytest.mark.emulator)])
-def bench(request: pytest.FixtureRequest) -> StoreBench:
-    """Return each store, empty, with a view on its documents."""
-    if request.param == "memory":
-        return MemoryBench()
-    from tests.emulator.firestore import connected
-
-    return FirestoreBench(connected(request.getfixturevalue("firestore_address")))
 
 
 def roads(bench: StoreBench) -> StoredManifest:

@@ -1,4 +1,4 @@
-"""The contract of `History`, held over the store in memory and over Firestore."""
+"""The contract of `History`, held over every store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from gate import job
 from gate.errors import ConfigurationError, CorruptError, MissingCrsError
 from gate.job import State
 from gate.names import Bundle
-from gate.store.firestore_history import FirestoreHistory
 from gate.store.history import History
-from gate.store.memory_history import MemoryHistory
 from tests.contract.stores import (
     BUCKET,
     GENERATION,
-    FirestoreBench,
-    MemoryBench,
     StoreBench,
     claim_of,
 )
@@ -25,29 +21,10 @@ from tests.contract.stores import (
 ROADS = Bundle(BUCKET, "in/", "roads")
 
 
-@pytest.fixture(params=["memory", pytest.param("firestore", marks=pytest.mark.emulator)])
-def benched(request: pytest.FixtureRequest) -> tuple[StoreBench, History]:
-    """Return each store, empty, with what it remembers."""
-    if request.param == "memory":
-        memory = MemoryBench()
-        return memory, MemoryHistory(memory.store)
-    from tests.emulator.firestore import connected
-
-    client = connected(request.getfixturevalue("firestore_address"))
-    bench = FirestoreBench(client)
-    return bench, FirestoreHistory(client, bench._collections)
-
-
 @pytest.fixture
-def bench(benched: tuple[StoreBench, History]) -> StoreBench:
-    """Return the store."""
-    return benched[0]
-
-
-@pytest.fixture
-def history(benched: tuple[StoreBench, History]) -> History:
+def history(bench: StoreBench) -> History:
     """Return what the store remembers."""
-    return benched[1]
+    return bench.history
 
 
 def test_nothing_is_remembered_of_what_never_was(history: History) -> None:

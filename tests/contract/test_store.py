@@ -1,4 +1,4 @@
-"""The contract of `Store`, held by the store in memory and by the one on Firestore."""
+"""The contract of `Store`, held by every store."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from tests.contract.stores import (
     GENERATION,
     LIMITS,
     RETENTION,
-    FirestoreBench,
-    MemoryBench,
     StoreBench,
     claim_of,
     job_of,
@@ -29,16 +27,6 @@ from tests.contract.stores import (
 
 WHOLE = ("in/roads.shp", "in/roads.shx", "in/roads.dbf")
 REQUIRED = (".shp", ".shx", ".dbf")
-
-
-@pytest.fixture(params=["memory", pytest.param("firestore", marks=pytest.mark.emulator)])
-def bench(request: pytest.FixtureRequest) -> StoreBench:
-    """Return each store, empty, with a view on its documents."""
-    if request.param == "memory":
-        return MemoryBench()
-    from tests.emulator.firestore import connected
-
-    return FirestoreBench(connected(request.getfixturevalue("firestore_address")))
 
 
 # --- claims and manifests -----------------------------------------------------
