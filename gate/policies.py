@@ -43,6 +43,27 @@ class Reader(Enum):
     FIONA = "fiona"
 
 
+class Multi(Enum):
+    """When lines and polygons become their multi types: where any has several parts, or always."""
+
+    MIXED = "mixed"
+    ALWAYS = "always"
+
+
+class Heights(Enum):
+    """What becomes of Z values."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class Measures(Enum):
+    """What becomes of M values, which no dataset can hold: they go, or their rows do."""
+
+    DROP = "drop"
+    REJECT = "reject"
+
+
 class Validity(Enum):
     """What becomes of invalid polygons: nobody looks, they are counted, or they are repaired."""
 
@@ -64,6 +85,10 @@ class Policies:
     null_geometry: RowPolicy = RowPolicy.KEEP
     empty_geometry: RowPolicy = RowPolicy.KEEP
     nan_coordinates: RowPolicy = RowPolicy.KEEP
+    collapsed_geometry: RowPolicy = RowPolicy.KEEP
+    multi_geometry: Multi = Multi.MIXED
+    z_values: Heights = Heights.KEEP
+    m_values: Measures = Measures.DROP
     reader: Reader = Reader.AUTO
     validity: Validity = Validity.FLAG
 
@@ -75,6 +100,10 @@ class Policies:
             "null_geometry": self.null_geometry.value,
             "empty_geometry": self.empty_geometry.value,
             "nan_coordinates": self.nan_coordinates.value,
+            "collapsed_geometry": self.collapsed_geometry.value,
+            "multi_geometry": self.multi_geometry.value,
+            "z_values": self.z_values.value,
+            "m_values": self.m_values.value,
             "reader": self.reader.value,
             "validity": self.validity.value,
         }
@@ -113,11 +142,22 @@ def target_crs(text: str) -> str:
 
 def row_policy(text: str) -> RowPolicy:
     """Return what one of the policies for rows says. Raises `ValueError`."""
-    try:
-        return RowPolicy(text.lower())
-    except ValueError:
-        known = ", ".join(policy.value for policy in RowPolicy)
-        raise ValueError(f"{text!r} is none of {known}") from None
+    return _one_of(RowPolicy, text)
+
+
+def multi(text: str) -> Multi:
+    """Return what `MULTI_GEOMETRY` says. Raises `ValueError`."""
+    return _one_of(Multi, text)
+
+
+def heights(text: str) -> Heights:
+    """Return what `Z_VALUES` says. Raises `ValueError`."""
+    return _one_of(Heights, text)
+
+
+def measures(text: str) -> Measures:
+    """Return what `M_VALUES` says. Raises `ValueError`."""
+    return _one_of(Measures, text)
 
 
 def reader(text: str) -> Reader:

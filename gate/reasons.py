@@ -36,6 +36,16 @@ REJECTS = (
         "correct the position, or set `NAN_COORDINATES` to `keep`",
     ),
     Reason(
+        "collapsed_geometry",
+        "A ring or line has too few positions, and `COLLAPSED_GEOMETRY` leaves such rows out.",
+        "give the shape its positions, or set `COLLAPSED_GEOMETRY` to `keep`",
+    ),
+    Reason(
+        "m_values",
+        "The shape has M values, and `M_VALUES` leaves such rows out rather than lose them.",
+        "write the measures to a field of the table, or set `M_VALUES` to `drop`",
+    ),
+    Reason(
         "unsupported_geometry",
         "A multipatch of several surfaces, for which WKB has no plain type.",
         "split the multipatch, or convert the layer to polygons",

@@ -12,7 +12,16 @@ from gate.errors import GateError
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.next_look import Patience
-from gate.policies import MissingCrs, Policies, Reader, RowPolicy, Validity
+from gate.policies import (
+    Heights,
+    Measures,
+    MissingCrs,
+    Multi,
+    Policies,
+    Reader,
+    RowPolicy,
+    Validity,
+)
 from gate.sinks import postgis_address
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
@@ -234,6 +243,10 @@ class _Loader:
             null_geometry=self._row_policy("NULL_GEOMETRY"),
             empty_geometry=self._row_policy("EMPTY_GEOMETRY"),
             nan_coordinates=self._row_policy("NAN_COORDINATES"),
+            collapsed_geometry=self._row_policy("COLLAPSED_GEOMETRY"),
+            multi_geometry=self._stated.checked("MULTI_GEOMETRY", policies.multi, Multi.MIXED),
+            z_values=self._stated.checked("Z_VALUES", policies.heights, Heights.KEEP),
+            m_values=self._stated.checked("M_VALUES", policies.measures, Measures.DROP),
             reader=self._stated.checked("READER", policies.reader, Reader.AUTO),
             validity=self._stated.checked("VALIDITY", policies.validity, Validity.FLAG),
         )

@@ -151,6 +151,30 @@ VARIABLES = (
         "The same for a shape with positions whose x or y is NaN or infinite.",
     ),
     Variable(
+        "COLLAPSED_GEOMETRY",
+        "keep",
+        "The same for a shape of which a ring, closed, has fewer than four positions, or a line"
+        " fewer than two: one that is kept repeats its last position until readers accept it.",
+    ),
+    Variable(
+        "MULTI_GEOMETRY",
+        "mixed",
+        "When all lines or all polygons of a layer become their multi types: `mixed` where any"
+        " record has several parts, `always` in every layer. Points never do.",
+    ),
+    Variable(
+        "Z_VALUES",
+        "keep",
+        "What becomes of Z values: `keep` loads them, `drop` loads x and y alone and counts the"
+        " rows.",
+    ),
+    Variable(
+        "M_VALUES",
+        "drop",
+        "What becomes of M values, for which no form of dataset has a place: `drop` loads the rows"
+        " without them and counts these, `reject` leaves out and lists the rows that have any.",
+    ),
+    Variable(
         "VALIDITY",
         "flag",
         "What becomes of invalid polygons: `off` does not look, `flag` counts them with row numbers"

@@ -146,6 +146,7 @@ variable "settings" {
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
       "CLAIM_COLLECTION",
+      "COLLAPSED_GEOMETRY",
       "DEDUP_TTL_SECONDS",
       "EMPTY_GEOMETRY",
       "JOB_COLLECTION",
@@ -157,6 +158,8 @@ variable "settings" {
       "MAX_ENTRIES",
       "MAX_UNPACKED_BYTES",
       "MISSING_CRS",
+      "MULTI_GEOMETRY",
+      "M_VALUES",
       "NAN_COORDINATES",
       "NULL_GEOMETRY",
       "READER",
@@ -170,6 +173,7 @@ variable "settings" {
       "SWEEP_SECONDS",
       "TARGET_CRS",
       "VALIDITY",
+      "Z_VALUES",
     ], name)])
     error_message = "settings has a name that is none of docs/configuration.md, or one that another variable here sets (sink, source_bucket, source_prefix, database)."
   }

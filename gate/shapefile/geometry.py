@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gate.errors import CorruptError, LostRowsError
-from gate.policies import DEFAULTS, Policies, RowPolicy
+from gate.policies import DEFAULTS, Heights, Measures, Policies, RowPolicy
 from gate.shapefile import plain
 from gate.shapefile.extent import Bounds, Extent, extent_of
 from gate.shapefile.findings import Findings
@@ -33,7 +33,7 @@ from gate.shapefile.records import (
 )
 from gate.shapefile.report import GeometryFacts
 from gate.shapefile.rules import Oddity, RowRules, oddity
-from gate.shapefile.wkb import Encoder, UnclosableError
+from gate.shapefile.wkb import Encoder, UnclosableError, collapses
 
 
 class Decoded(Protocol):
@@ -76,14 +76,15 @@ class Tally:
 
     `null` are plain null shapes, which all are loaded; `rewound` are places in
     the block, one for each shell among the plain rows, and `others` the counts of
-    all other rows by place. `measured` tells which rows have M values.
+    all other rows by place. `dropped` tells of each count of the report which rows
+    lose values.
     """
 
     extent: Extent
     null: int
     rewound: Integers
     others: Mapping[int, Counter[str]]
-    measured: Mask
+    dropped: Mapping[str, Mask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,9 @@ class Geometries:
         self._records = structure.records
         self._findings = findings
         self._rules = RowRules(policies, findings)
-        self._encoder = Encoder(multi=structure.several_parts or multi)
+        self._policies = policies
+        self._flat = policies.z_values is Heights.DROP and self._records.kind in WITH_Z
+        self._encoder = Encoder(multi=structure.several_parts or multi, flat=self._flat)
         self._by_bytes = by_bytes
         self._keep_rings = keep_rings
         self._nulls = policies.null_geometry is RowPolicy.KEEP
@@ -135,11 +138,14 @@ class Geometries:
 
     def prepare(self, block: Block, live: Mask) -> Plain:
         """Decode the plain rows of a block; another thread may do that, ahead of `take`."""
+        if self._policies.m_values is Measures.REJECT:
+            live = live & ~self._records.measured(block)
         return plain.decode(
             self._records,
             block,
             live,
             multi=self._encoder.multi,
+            flat=self._flat,
             nulls=self._nulls,
             keep_rings=self._keep_rings,
         )
@@ -172,9 +178,9 @@ class Geometries:
             encoded = _merged(found.wkb, others, found.rows[kept])
         else:
             encoded, kept = self._decoded(block, live, next_feature)
-        return encoded, Taken(found, kept, self._tally(found, self._records.measured(block)))
+        return encoded, Taken(found, kept, self._tally(found, block))
 
-    def _tally(self, found: Plain | None, measured: Mask) -> Tally:
+    def _tally(self, found: Plain | None, block: Block) -> Tally:
         extent = Extent(frozenset(self._encoder.types), self._encoder.bounds)
         self._encoder.types, self._encoder.bounds = set(), None
         null, rewound = 0, np.empty(0, np.int64)
@@ -182,7 +188,10 @@ class Geometries:
             null, rewound = found.null, found.rewound
             extent |= Extent(frozenset({found.type} - {""}), found.bounds)
         self._in_file |= extent
-        return Tally(extent, null, rewound, self._others, measured)
+        dropped = {"measures_dropped": self._records.measured(block)}
+        if self._flat:
+            dropped["heights_dropped"] = block.points > 0
+        return Tally(extent, null, rewound, self._others, dropped)
 
     def count(self, tally: Tally, loaded: Mask, altered: pa.BinaryArray | None = None) -> None:
         """Count the rows of a batch that are `loaded`, of those that `take` has returned.
@@ -193,7 +202,9 @@ class Geometries:
         self._counts.update(
             null=tally.null,
             rewound=int(loaded[tally.rewound].sum()),
-            measures_dropped=int((tally.measured & loaded).sum()),
+        )
+        self._counts.update(
+            {name: int((each & loaded).sum()) for name, each in tally.dropped.items()}
         )
         for place, counts in tally.others.items():
             if loaded[place]:
@@ -210,6 +221,7 @@ class Geometries:
         """Return the WKB of those rows of `block` that are wanted, feature by feature."""
         encoded: list[bytes | None] = []
         kept = wanted.copy()
+        measured = self._records.measured(block)
         for index in np.flatnonzero(wanted).tolist():
             row, kind, points = (
                 block.start + index,
@@ -224,10 +236,10 @@ class Geometries:
                 continue
             self._check(row, kind, points, geometry)
             odd = _oddity(kind, points, geometry)
-            if odd and not self._rules.admits(odd, row + 1, NAMES[kind]):
-                kept[index] = False
-                continue
             try:
+                if not self._admitted(row, kind, geometry, odd, measured=bool(measured[index])):
+                    kept[index] = False
+                    continue
                 encoded.append(self._wkb(row, kind, points, geometry))
             except UnclosableError:
                 kept[index] = False
@@ -249,10 +261,22 @@ class Geometries:
             empty=self._counts["empty"],
             not_finite=self._counts["not_finite"],
             measures_dropped=self._counts["measures_dropped"],
+            heights_dropped=self._counts["heights_dropped"],
             rewound=self._counts["rewound"],
             closed=self._counts["closed"],
             collapsed=self._counts["collapsed"],
         )
+
+    def _admitted(
+        self, row: int, kind: int, geometry: Decoded | None, odd: Oddity | None, *, measured: bool
+    ) -> bool:
+        """Tell whether the policies let a row be loaded; note it as rejected if they do not."""
+        found = [odd] if odd else []
+        if measured:
+            found.append(Oddity.MEASURED)
+        if self._policies.collapsed_geometry is not RowPolicy.KEEP and _collapses(geometry, odd):
+            found.append(Oddity.COLLAPSED)
+        return all(self._rules.admits(each, row + 1, NAMES[kind]) for each in found)
 
     def _counted(self, odd: Oddity | None) -> Counter[str]:
         """Return what there is to count of the row that was encoded last."""
@@ -287,7 +311,7 @@ class Geometries:
         if kind == NULL:
             return None
         if geometry is None or points == 0:
-            return self._encoder.empty(_simple_type(kind), has_z=kind in WITH_Z)
+            return self._encoder.empty(_simple_type(kind), has_z=kind in WITH_Z and not self._flat)
         wkb, arrived = self._encoder.encode(geometry.type, geometry.coordinates)
         if arrived != points and kind != MULTIPATCH:
             raise self._contradiction(row, f"{arrived} of its {points} positions were read")
@@ -305,6 +329,12 @@ def _merged(some: pa.BinaryArray, others: list[bytes | None], is_some: Mask) -> 
     places[is_some] = np.arange(len(some))
     places[~is_some] = len(some) + np.arange(len(others))
     return pa.concat_arrays([some, pa.array(others, pa.binary())]).take(pa.array(places))
+
+
+def _collapses(geometry: Decoded | None, odd: Oddity | None) -> bool:
+    if geometry is None or odd is Oddity.EMPTY:
+        return False
+    return collapses(geometry.type, geometry.coordinates)
 
 
 def _oddity(kind: int, points: int, geometry: Decoded | None) -> Oddity | None:

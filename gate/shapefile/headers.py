@@ -43,10 +43,13 @@ _COLUMN_TYPES = (
 )
 
 
-def column_type(kind: int) -> str:
-    """Return the one geometry type that holds all shapes of a kind; empty for null shapes."""
+def column_type(kind: int, *, flat: bool = False) -> str:
+    """Return the one geometry type that holds all shapes of a kind; empty for null shapes.
+
+    With `flat` it is that of shapes whose Z values were left out.
+    """
     simple = next((name for kinds, name in _COLUMN_TYPES if kind in kinds), "")
-    return f"{simple} Z" if kind in WITH_Z else simple
+    return f"{simple} Z" if kind in WITH_Z and not flat else simple
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,15 +50,22 @@ class Parts:
 
 
 def parts_of(
-    records: Records, block: Block, rows: Mask, least: int, *, brief: bool = False
+    records: Records,
+    block: Block,
+    rows: Mask,
+    least: int,
+    *,
+    brief: bool = False,
+    flat: bool = False,
 ) -> tuple[Mask, Parts]:
     """Return those of `rows` that are plain so far, and their parts.
 
     They have positions, all of them finite, and their parts, of at least `least`
     positions, follow each other from the first position on; of a polygon, x and y
     are left to `gate.shapefile.rings.organise`. The records have been checked
-    (`Records.check_content`). A point, and a multipoint, is one part. Parts that
-    are `brief` may be overwritten by the next call in the same thread.
+    (`Records.check_content`). A point, and a multipoint, is one part. With `flat`,
+    positions are x and y alone. Parts that are `brief` may be overwritten by the next
+    call in the same thread.
     """
     if records.kind in (*POINTS, *MULTIPOINTS):
         rows = only(rows, block.points[rows] > 0)
@@ -72,7 +79,8 @@ def parts_of(
         record = (np.cumsum(good) - 1)[record]
         begins = block.offset_bytes[rows] + _PARTS_PLACE + 4 * block.parts[rows]
     scratch = _SCRATCH if brief else None
-    positions = _positions(records, begins, block.points[rows], scratch)
+    has_z = records.kind in WITH_Z and not flat
+    positions = _positions(records, begins, block.points[rows], scratch, has_z=has_z)
     parts = Parts(record, gather.starts_of(lengths), positions)
     # One sum tells it for all, since whatever is not finite stays so in it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -103,15 +111,20 @@ def _part_table(
 
 
 def _positions(
-    records: Records, begins: Integers, points: Integers, scratch: gather.Scratch | None
+    records: Records,
+    begins: Integers,
+    points: Integers,
+    scratch: gather.Scratch | None,
+    *,
+    has_z: bool,
 ) -> Floats:
     first = gather.starts_of(points)
     if records.kind in POINTS:
-        axes = 3 if records.kind in WITH_Z else 2
+        axes = 3 if has_z else 2
         return gather.picked(records.shp, begins, 8 * axes).view("<f8").reshape(-1, axes)
     picked = gather.picked_runs(records.shp, begins, first, 16, scratch)
     flat = picked.view("<f8").reshape(-1, 2)
-    if records.kind not in WITH_Z:
+    if not has_z:
         return flat
     heights = gather.picked_runs(records.shp, begins + 16 * points + 16, first, 8).view("<f8")
     return np.concatenate((flat, heights[:, None]), axis=1)

@@ -72,30 +72,31 @@ def decode(
     live: Mask,
     *,
     multi: bool,
+    flat: bool = False,
     nulls: bool = True,
     keep_rings: bool = True,
 ) -> Plain:
     """Decode those live rows of `block` that are plain; null shapes are, with `nulls`.
 
     The records have been checked (`Records.check_content`). With `multi`, lines
-    and polygons become their multi types; points never do.
+    and polygons become their multi types; points never do. With `flat`, Z values are left out.
     """
     kind = records.kind
     shapes = live & (block.kinds == kind)
     null = live & (block.kinds == NULL) & nulls
-    has_z = kind in WITH_Z
+    has_z = kind in WITH_Z and not flat
     found: Rings | None = None
     if kind in POINTS:
-        shapes, parts = parts_of(records, block, shapes, 1, brief=True)
+        shapes, parts = parts_of(records, block, shapes, 1, brief=True, flat=flat)
         name, packed = "Point", _points(parts, has_z)
     elif kind in MULTIPOINTS:
-        shapes, parts = parts_of(records, block, shapes, 1, brief=True)
+        shapes, parts = parts_of(records, block, shapes, 1, brief=True, flat=flat)
         name, packed = "MultiPoint", _multipoints(parts, has_z)
     elif kind in LINES:
-        shapes, parts = parts_of(records, block, shapes, 2, brief=True)
+        shapes, parts = parts_of(records, block, shapes, 2, brief=True, flat=flat)
         name, packed = "LineString", _lines(parts, has_z, multi)
     elif kind in POLYGONS:
-        shapes, parts = parts_of(records, block, shapes, 4, brief=not keep_rings)
+        shapes, parts = parts_of(records, block, shapes, 4, brief=not keep_rings, flat=flat)
         certain, found = rings.organise(parts)
         shapes, parts = only(shapes, certain), found.parts
         name, packed = "Polygon", _polygons(found, has_z, multi)

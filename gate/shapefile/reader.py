@@ -23,7 +23,7 @@ import pyarrow as pa
 from gate.errors import LostRowsError, RowsRejectedError
 from gate.gather import Integers, Mask
 from gate.overrides import NOTHING, Overrides
-from gate.policies import DEFAULTS, Policies, Reader, Validity
+from gate.policies import DEFAULTS, Heights, Multi, Policies, Reader, Validity
 from gate.shapefile import columns, crs, encoding, features, headers
 from gate.shapefile.columns import Cells, Column
 from gate.shapefile.crs import LayerCrs
@@ -100,7 +100,8 @@ class Layer:
             structure,
             findings,
             policies,
-            multi=areal and policies.validity is Validity.REPAIR,
+            multi=policies.multi_geometry is Multi.ALWAYS
+            or (areal and policies.validity is Validity.REPAIR),
             by_bytes=by_bytes,
             keep_rings=checked,
         )
@@ -118,7 +119,11 @@ class Layer:
         )
         fields = reference.fields if reference else [column.field for column in planned]
         self._field_facts = reference.facts if reference else tuple(map(_facts, planned))
-        stated = {GEOMETRY_TYPE: column_type(structure.records.kind)}
+        stated = {
+            GEOMETRY_TYPE: column_type(
+                structure.records.kind, flat=policies.z_values is Heights.DROP
+            )
+        }
         self._schema = pa.schema([*fields, pa.field(GEOMETRY, pa.binary(), metadata=stated)])
         stages = Stages(
             self._geometries,

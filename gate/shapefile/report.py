@@ -35,7 +35,8 @@ class GeometryFacts:
 
     `null` and `empty` are rows without positions, `not_finite` rows with an x or
     y that is no finite number; `measures_dropped` are rows
-    whose M values have no place in WKB as GeoParquet wants it; `rewound` are
+    whose M values have no place in WKB as GeoParquet wants it, `heights_dropped`
+    those whose Z values a policy leaves out; `rewound` are
     polygons wound against the format, `closed` open rings, `collapsed` rings or
     lines with too few positions. `bounds` are xmin, ymin, xmax, ymax of the
     positions that are loaded, in the CRS of the dataset.
@@ -48,6 +49,7 @@ class GeometryFacts:
     empty: int
     not_finite: int
     measures_dropped: int
+    heights_dropped: int
     rewound: int
     closed: int
     collapsed: int

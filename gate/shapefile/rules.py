@@ -1,4 +1,4 @@
-"""What the deployment's policies say of rows whose geometry is null, empty or not finite."""
+"""What the deployment's policies say of rows whose geometry is not as one would wish."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from gate.policies import Policies, RowPolicy
+from gate.policies import Measures, Policies, RowPolicy
 from gate.shapefile.findings import Findings
 from gate.shapefile.records import NULL
 
@@ -18,6 +18,11 @@ class Oddity(Enum):
     NULL = "null_geometry"
     EMPTY = "empty_geometry"
     NAN = "nan_coordinates"
+    COLLAPSED = "collapsed_geometry"
+    MEASURED = "m_values"
+
+
+_OF_MEASURED = {Measures.DROP: RowPolicy.KEEP, Measures.REJECT: RowPolicy.REJECT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class RowRules:
             Oddity.NULL: self.policies.null_geometry,
             Oddity.EMPTY: self.policies.empty_geometry,
             Oddity.NAN: self.policies.nan_coordinates,
+            Oddity.COLLAPSED: self.policies.collapsed_geometry,
+            Oddity.MEASURED: _OF_MEASURED[self.policies.m_values],
         }[oddity]
 
     def admits(self, oddity: Oddity, number: int, text: str) -> bool:

@@ -40,12 +40,14 @@ class Encoder:
     """Encodes the geometries of one layer and remembers what they were.
 
     With `multi`, lines and polygons become their multi types; points never do.
+    With `flat`, x and y alone are encoded.
     `types` are names as in GeoParquet (`MultiPolygon Z`), `bounds` is
     (xmin, ymin, xmax, ymax) of every position read, those that are not finite
     left out.
     """
 
     multi: bool
+    flat: bool = False
     types: set[str] = field(default_factory=set)
     bounds: Bounds | None = None
     rewound: int = 0
@@ -66,7 +68,7 @@ class Encoder:
             raise ValueError(f"a geometry of type {kind}")
         several = kind in _PARTS
         part = _PARTS.get(kind, kind)
-        parts = [_lists(part, each) for each in (coordinates if several else [coordinates])]
+        parts = [self._lists(part, each) for each in (coordinates if several else [coordinates])]
         lists = [each for lists in parts for each in lists]
         if part == "Polygon" and any(map(_is_unclosable, lists)):
             raise UnclosableError
@@ -97,11 +99,21 @@ class Encoder:
 
     def _point(self, position: Sequence[float]) -> bytes:
         self._points.append(position)
-        if len(position) == 3:
+        if len(position) == 3 and not self.flat:
             self.types.add("Point Z")
             return _POINT_Z.pack(1, 1001, *position)
         self.types.add("Point")
-        return _POINT.pack(1, 1, *position)
+        return _POINT.pack(1, 1, *position[:2])
+
+    def _lists(self, part: str, coordinates: Any) -> list[Positions]:
+        """Return the lists of positions of one part: a polygon has one for each ring."""
+        if part == "Polygon":
+            return [self._positions(ring) for ring in coordinates]
+        return [self._positions([coordinates] if part == "Point" else coordinates)]
+
+    def _positions(self, coordinates: Sequence[Sequence[float]]) -> Positions:
+        positions: Positions = np.array(coordinates, dtype="<f8")
+        return positions[:, :2] if self.flat else positions
 
     def _many(self, kind: str, encoded: list[bytes], has_z: bool) -> bytes:
         self._note(kind, has_z)
@@ -156,15 +168,14 @@ class Encoder:
         return np.concatenate((positions, positions[-1:].repeat(missing, axis=0)))
 
 
-def _lists(part: str, coordinates: Any) -> list[Positions]:
-    """Return the position lists of one part: one for a point or line, the rings of a polygon."""
-    if part == "Polygon":
-        return [_positions(ring) for ring in coordinates]
-    return [_positions([coordinates] if part == "Point" else coordinates)]
+def collapses(kind: str, coordinates: Any) -> bool:
+    """Tell whether a ring or line of a geometry has too few positions.
 
-
-def _positions(coordinates: Sequence[Sequence[float]]) -> Positions:
-    return np.array(coordinates, dtype="<f8")
+    Raises what `Encoder.encode` raises.
+    """
+    probe = Encoder(multi=False)
+    probe.encode(kind, coordinates)
+    return probe.collapsed > 0
 
 
 def _is_unclosable(ring: Positions) -> bool:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gate.environment import SettingsError
-from gate.policies import MissingCrs, Policies, RowPolicy, authority
+from gate.policies import (
+    Heights,
+    Measures,
+    MissingCrs,
+    Multi,
+    Policies,
+    Reader,
+    RowPolicy,
+    Validity,
+    authority,
+)
 from gate.settings import load
 
 SINK = {"SINK": "gs://datasets/out"}
@@ -21,7 +31,7 @@ def problems(**environment: str) -> list[str]:
 def test_by_default_every_row_is_kept_and_no_crs_is_demanded() -> None:
     """Cases 13 and 20: without settings nothing is left out, held or transformed."""
     assert load(SINK).policies == Policies()
-    assert Policies() == Policies(MissingCrs.ACCEPT, "", *[RowPolicy.KEEP] * 3)
+    assert Policies() == Policies(MissingCrs.ACCEPT, "", *[RowPolicy.KEEP] * 4)
 
 
 def test_each_policy_is_read_from_its_own_variable() -> None:
@@ -32,9 +42,25 @@ def test_each_policy_is_read_from_its_own_variable() -> None:
         "NULL_GEOMETRY": "SKIP",
         "EMPTY_GEOMETRY": "reject",
         "NAN_COORDINATES": "skip",
+        "COLLAPSED_GEOMETRY": "Reject",
+        "MULTI_GEOMETRY": "ALWAYS",
+        "Z_VALUES": "drop",
+        "M_VALUES": "reject",
+        "READER": "fiona",
+        "VALIDITY": "repair",
     }
     expected = Policies(
-        MissingCrs.HOLD, "EPSG:4326", RowPolicy.SKIP, RowPolicy.REJECT, RowPolicy.SKIP
+        MissingCrs.HOLD,
+        "EPSG:4326",
+        RowPolicy.SKIP,
+        RowPolicy.REJECT,
+        RowPolicy.SKIP,
+        RowPolicy.REJECT,
+        Multi.ALWAYS,
+        Heights.DROP,
+        Measures.REJECT,
+        Reader.FIONA,
+        Validity.REPAIR,
     )
     assert load({**SINK, **environment}).policies == expected
 
@@ -74,6 +100,10 @@ def test_an_epsg_code_has_one_form(text: str, expected: str | None) -> None:
         ("NULL_GEOMETRY", "drop"),
         ("EMPTY_GEOMETRY", "no"),
         ("NAN_COORDINATES", "zero"),
+        ("COLLAPSED_GEOMETRY", "repair"),
+        ("MULTI_GEOMETRY", "never"),
+        ("Z_VALUES", "no"),
+        ("M_VALUES", "keep"),
         ("VALIDITY", "fix"),
         ("READER", "gdal"),
     ],

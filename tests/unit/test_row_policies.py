@@ -181,6 +181,10 @@ def test_the_report_names_the_policies_in_force() -> None:
         "null_geometry": "keep",
         "empty_geometry": "keep",
         "nan_coordinates": "keep",
+        "collapsed_geometry": "keep",
+        "multi_geometry": "mixed",
+        "z_values": "keep",
+        "m_values": "drop",
         "reader": "auto",
         "validity": "flag",
     }
