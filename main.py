@@ -3,6 +3,7 @@
 `ingest`: to return is to acknowledge an event; to raise is to have it delivered
 again. What it returns is discarded by the framework, so nothing is returned.
 `sweep`: called every minute by a scheduler, which counts its failures.
+`work`: called by tasks, each until a call succeeds.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import flask
 import functions_framework
-from werkzeug.exceptions import MethodNotAllowed, ServiceUnavailable
+from werkzeug.exceptions import Conflict, MethodNotAllowed, ServiceUnavailable
 
-from gate import dead_letters, events, ledger, log, settings
+from gate import calls, dead_letters, events, ledger, log, settings
 from gate.errors import TransientError
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.intake import Receipt
@@ -32,7 +33,7 @@ gate = Gate(settings.load(os.environ))
 
 @functions_framework.cloud_event
 def ingest(cloud_event: CloudEvent) -> None:
-    """Take in one event, and run the job if it falls to this event.
+    """Take in one event, and run the job if it falls to this event, or give it to a task.
 
     Acknowledges what is recorded. Raises 503, without a traceback, for what is
     to be delivered again, and anything else for what nobody foresaw. However a
@@ -43,7 +44,7 @@ def ingest(cloud_event: CloudEvent) -> None:
     try:
         trace()
         receipt = received(event)
-        ending = gate.ingest(receipt.work) if receipt.work else None
+        ending = gate.run(receipt.work) if receipt.work else None
     except BaseException as error:
         ledger.failed(event, receipt, error, now=datetime.now(UTC))
         if isinstance(error, TransientError):
@@ -69,6 +70,32 @@ def sweep(request: flask.Request) -> dict[str, int]:
     except TransientError as error:
         log.write("sweep failed", severity="WARNING", detail=str(error), code=error.code)
         raise ServiceUnavailable(error.code) from error
+
+
+@functions_framework.http
+def work(request: flask.Request) -> dict[str, str]:
+    """Carry out one call of a task, and answer with its outcome.
+
+    Answers 409 for what is to be called again on account of its own job, and 503
+    for a fault that passes, at which Cloud Tasks slows the whole queue down; raises
+    what nobody foresaw. However a call ends, the ledger has one line of it.
+    """
+    if request.method != "POST":
+        raise MethodNotAllowed(["POST"])
+    call = calls.parse(request.headers.get(calls.NAME_HEADER, ""), request.get_data())
+    try:
+        trace()
+        worked = gate.work(call)
+    except BaseException as error:
+        ledger.failed(call, None, error, now=datetime.now(UTC))
+        if isinstance(error, TransientError):
+            raise ServiceUnavailable(error.code) from error
+        raise
+    ledger.answered(call, worked.receipt, worked.ending, now=datetime.now(UTC))
+    outcome = worked.receipt.outcome.value
+    if worked.again:
+        raise Conflict(outcome)
+    return {"outcome": outcome}
 
 
 def trace() -> None:

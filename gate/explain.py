@@ -23,7 +23,7 @@ from gate.store.port import Store
 
 # What waits for a person.
 DEAD_LETTERS = (State.DEAD, State.HELD, State.PARTIAL)
-ACTIVE = (State.RUNNING, State.FAILED)
+ACTIVE = (State.QUEUED, State.RUNNING, State.FAILED)
 
 _ADDRESS = re.compile(r"(?i:gs)://([^/]+)/(.+)", re.DOTALL)
 

@@ -22,7 +22,6 @@ from gate import job, log, manifest
 from gate.errors import ConfigurationError, GateError
 from gate.events import ObjectFinalized
 from gate.identity import Pin, Revision
-from gate.job import State
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest, Settling, Waiting
 from gate.names import Bundle, Component, Reason, extension_of, parse
 from gate.outcomes import Outcome
@@ -38,8 +37,8 @@ UNSETTLED = frozenset({Outcome.IN_PROGRESS})
 class Receipt:
     """The outcome of a delivery, why, and the job that the caller now has to run.
 
-    `work` stands with `DISPATCHED` and `RESUMED` (run it) and with `BURIED`
-    (end it, or send its dead letter).
+    `work` stands with `DISPATCHED` and `RESUMED` (run it), with `BURIED` (end it,
+    or send its dead letter) and with `QUEUED` (nobody has claimed it: give it to a task).
     """
 
     outcome: Outcome
@@ -66,7 +65,8 @@ class Intake:
     still on their way.
     `new_token` returns a new random text for each call. `ready` raises
     `ConfigurationError` while this process could run no job: it is asked before
-    one is begun, so that no attempt is spent and the event comes again.
+    one is begun, so that no attempt is spent and the event comes again. Where jobs
+    are given to tasks, this process runs none.
     """
 
     store: Store
@@ -158,11 +158,14 @@ class Intake:
 
     def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
         """Dispatch what is due, with the sidecars that are already in the bucket."""
-        self.ready()
+        outcome, make = Outcome.QUEUED, job.queued
+        if not self.settings.tasks.hands_over:
+            self.ready()
+            outcome, make = Outcome.DISPATCHED, job.opened
         known = recorded.manifest
         found = self._found(claim.component, known)
         revision = Revision.of(known.bundle, known.joined(found).current())
-        opened = job.opened(
+        made = make(
             revision,
             dispatched_by=claim.id,
             token=claim.token,
@@ -170,14 +173,14 @@ class Intake:
             limits=self.settings.limits,
             fence_floor=known.fence,
         )
-        work = self.store.dispatch(opened, found)
+        work = self.store.dispatch(made, found)
         if work is None:
             return Receipt(
                 Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE,
                 f"revision {revision.id} was dispatched by another event",
                 claim,
             )
-        return Receipt(Outcome.DISPATCHED, f"revision {work.job.id}", claim, work)
+        return Receipt(outcome, f"revision {work.job.id}", claim, work)
 
     def _found(self, component: Component, known: Manifest) -> tuple[Pin, ...]:
         """Return the sidecars that the bucket holds beyond what is known.
@@ -229,8 +232,14 @@ class Intake:
             return None
         if stored.job.ended and not stored.job.notified:
             return Receipt(Outcome.BURIED, f"revision {revision_id}, letter due", claim, stored)
-        take = job.revive if stored.job.state is State.HELD else job.claim
-        claimed = take(stored.job, token=claim.token, now=stored.now, limits=self.settings.limits)
+        claimed = job.taken_up(
+            stored.job, token=claim.token, now=stored.now, limits=self.settings.limits
+        )
+        if self.settings.tasks.hands_over:
+            # One that is run, or pauses, is looked after by its task and the sweep.
+            due = isinstance(claimed, job.Claimed)
+            detail = f"revision {revision_id}"
+            return Receipt(Outcome.QUEUED, detail, claim, stored) if due else None
         if isinstance(claimed, job.Ended):
             return None
         if isinstance(claimed, job.Busy):

@@ -8,6 +8,9 @@
                       failed ◄──────────────── partial | dead | held
                              redrive, by a person: fence + 1, attempts 0
 
+Where jobs are given to tasks, one is created as queued, which is nobody's yet:
+the claim of its task takes it to running, as attempt 1.
+
 A worker owns a job by its lease, and the fence says which owner is the latest:
 a worker that was stalled past its lease finds that its next conditional write
 is refused. Nothing is decided by a worker's clock; `now` is always the time
@@ -41,6 +44,7 @@ LAST_CURE = "once the cause has passed, redrive the job or upload the bundle aga
 class State(Enum):
     """Where a job stands."""
 
+    QUEUED = "queued"
     RUNNING = "running"
     FAILED = "failed"
     DONE = "done"
@@ -59,7 +63,8 @@ _REDRIVE = frozenset({State.FAILED, State.SUPERSEDED})
 # where a person can redrive a job, it becomes due again, or turns out to be
 # overtaken.
 MOVES: Mapping[State, frozenset[State]] = {
-    State.RUNNING: frozenset(State),
+    State.QUEUED: frozenset({State.RUNNING}),
+    State.RUNNING: frozenset(State) - {State.QUEUED},
     State.FAILED: frozenset({State.RUNNING}) | _REDRIVE,
     State.DONE: frozenset(),
     State.PARTIAL: _REDRIVE,
@@ -116,7 +121,8 @@ class Job:
     """One revision and its way into the sink.
 
     `token` names the call that made the latest claim; `dispatched_by` is the
-    claim id of the event that created the job. `summary` is the bounded form
+    claim id of the event that created the job. `lease_expires_at` of a queued
+    job is how long its task is waited for. `summary` is the bounded form
     of the report. `notified` is false while a dead letter is still to be sent.
     """
 
@@ -150,7 +156,7 @@ class Job:
 
         `None` if nobody has to.
         """
-        if self.state is State.RUNNING:
+        if self.state in (State.QUEUED, State.RUNNING):
             return self.lease_expires_at
         if self.state is State.FAILED:
             return self.next_attempt_at
@@ -203,6 +209,27 @@ def opened(
         created_at=now,
         lease_expires_at=now + limits.lease,
     )
+
+
+def queued(
+    revision: Revision,
+    *,
+    dispatched_by: str,
+    token: str,
+    now: datetime,
+    limits: Limits,
+    fence_floor: int = 0,
+) -> Job:
+    """Return the job that a dispatch leaves to a task: all its attempts are to come."""
+    made = opened(
+        revision,
+        dispatched_by=dispatched_by,
+        token=token,
+        now=now,
+        limits=limits,
+        fence_floor=fence_floor,
+    )
+    return replace(made, state=State.QUEUED, attempts=0)
 
 
 def claim(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed | Busy | Ended:
@@ -265,6 +292,12 @@ def revive(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed:
 def still_held(job: Job, *, now: datetime) -> Job:
     """Return a revived job put aside again, since nothing has changed: no second letter."""
     return replace(_moved(job, State.HELD), ended_at=now)
+
+
+def taken_up(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed | Busy | Ended:
+    """Tell whether a worker may have the job that was left to it: by a claim, or a revival."""
+    take = revive if job.state is State.HELD else claim
+    return take(job, token=token, now=now, limits=limits)
 
 
 def renewed(job: Job, *, now: datetime, limits: Limits) -> Job:

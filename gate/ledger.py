@@ -1,9 +1,10 @@
 """The outcome ledger: each delivery leaves exactly one line, however it ends.
 
-The line is written when the delivery is about to be answered, and nowhere else.
-A process that is killed answers nothing and leaves no line: its event comes
-back, and that is another delivery. So the lines of a time, summed over their
-outcomes, are the deliveries that were answered in it.
+A delivery is that of an event (`delivery`) or the call of a task (`task`). The
+line is written when the delivery is about to be answered, and nowhere else. A
+process that is killed answers nothing and leaves no line: its event comes back, and
+that is another delivery. So the lines of a time, summed over their outcomes, are
+the deliveries that were answered in it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gate import log
+from gate.calls import Call
 from gate.errors import ConfigurationError, GateError, StoreQuotaError, TransientError
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.intake import Receipt
@@ -20,9 +22,11 @@ from gate.outcomes import Outcome
 if TYPE_CHECKING:
     from gate.ingest import Ending
 
+Delivered = ObjectFinalized | IgnoredType | Malformed | Call
+
 
 def answered(
-    event: ObjectFinalized | IgnoredType | Malformed,
+    event: Delivered,
     receipt: Receipt,
     ending: Ending | None,
     *,
@@ -34,11 +38,11 @@ def answered(
     if ending:
         fields["state"] = ending.state.value if ending.state else None
         outcome = outcome if ending.state else Outcome.FENCED_OUT
-    log.write("delivery", decision=outcome.value, **fields, **_subject(event, receipt, now))
+    log.write(_message(event), decision=outcome.value, **fields, **_subject(event, receipt, now))
 
 
 def failed(
-    event: ObjectFinalized | IgnoredType | Malformed,
+    event: Delivered,
     receipt: Receipt | None,
     error: BaseException,
     *,
@@ -49,10 +53,10 @@ def failed(
     fields: dict[str, Any] = {"decision": outcome.value, **_subject(event, receipt, now)}
     if isinstance(error, GateError):
         severity = "WARNING" if isinstance(error, TransientError) else "ERROR"
-        log.write("delivery", severity=severity, detail=error, code=error.code, **fields)
+        log.write(_message(event), severity=severity, detail=error, code=error.code, **fields)
     else:
         detail = f"{type(error).__name__}: {error}"
-        log.crash("delivery", error, detail=detail, **fields)
+        log.crash(_message(event), error, detail=detail, **fields)
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -68,11 +72,15 @@ def outcome_of(error: BaseException) -> Outcome:
             return Outcome.CRASHED
 
 
-def _subject(
-    event: ObjectFinalized | IgnoredType | Malformed, receipt: Receipt | None, now: datetime
-) -> dict[str, Any]:
+def _message(event: Delivered) -> str:
+    return "task" if isinstance(event, Call) else "delivery"
+
+
+def _subject(event: Delivered, receipt: Receipt | None, now: datetime) -> dict[str, Any]:
     """Return the fields that tell what a delivery was about, as far as that is known."""
     fields: dict[str, Any] = {}
+    if isinstance(event, Call):
+        fields.update(task=event.task, kind=event.payload.get("kind"))
     if isinstance(event, ObjectFinalized):
         fields.update(event=event.event_id, name=event.name, generation=str(event.generation))
         fields["late_event"] = event.late(now) or None
@@ -80,5 +88,6 @@ def _subject(
         fields["bundle"] = str(receipt.claim.component.bundle)
     if receipt and receipt.work:
         running = receipt.work.job
+        fields.setdefault("bundle", str(running.revision.bundle))
         fields.update(job=running.id, fence=running.fence, attempt=running.attempts)
     return fields

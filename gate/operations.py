@@ -58,7 +58,7 @@ def add_to(commands: Any) -> None:
         "redrive",
         help="give jobs new attempts, once the cause has passed",
         description="Make a dead, held, partial or failed job due at once, with all its attempts. "
-        "The sweep runs it. A job whose objects were overwritten or deleted is not run again. "
+        "The sweep takes it up. A job whose objects were overwritten or deleted is not run again. "
         "The exit code is 0 if every job got its attempts and, with --now, went through, "
         "1 otherwise.",
     )
@@ -150,7 +150,7 @@ def _redriven(gate: Gate, job: str, options: argparse.Namespace) -> Result:
         if not asked.verdict.granted:
             return Result(asked, None)
         if not options.now:
-            return Result(replace(asked, detail=f"{asked.detail}; the sweep runs it"), None)
+            return Result(replace(asked, detail=f"{asked.detail}; the sweep takes it up"), None)
         work = gate.redrive.claimed(asked)
         if work is None:
             detail = "it is due, and somebody else runs it already; look at it again"

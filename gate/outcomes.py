@@ -33,7 +33,7 @@ class Outcome(Enum):
     )
     MALFORMED = (
         "malformed",
-        "an event that cannot be read",
+        "an event or a task that cannot be read",
         "acknowledged, sent as a dead letter",
     )
     WAITING = ("waiting", "recorded; the bundle still lacks something", "acknowledged")
@@ -54,6 +54,12 @@ class Outcome(Enum):
         "recorded; the bundle was whole, and this event runs the job",
         "acknowledged when the job has ended",
     )
+    QUEUED = (
+        "queued",
+        "`EXECUTOR=tasks`: recorded; the bundle was whole, or this event's job is to be run again,"
+        " and a task runs it",
+        "acknowledged once the task is in its queue",
+    )
     RESUMED = (
         "resumed",
         "this event's job had lost its worker, had failed or is held, and is run again",
@@ -61,19 +67,26 @@ class Outcome(Enum):
     )
     IN_PROGRESS = (
         "in_progress",
-        "this event's job is being run, or pauses between attempts",
+        "the job of this event, or task, is being run, or pauses between attempts",
         "refused, to come again",
+    )
+    RAN = ("ran", "this task ran its job", "acknowledged when the job has ended")
+    NEEDLESS = (
+        "needless",
+        "the job of this task has ended, or its document is gone: nothing is left to do",
+        "acknowledged",
     )
     BURIED = (
         "buried",
-        "this event's job has no attempt left, or its dead letter is still to be sent",
+        "the job of this event, or task, has no attempt left, or its dead letter is still to be"
+        " sent",
         "acknowledged; the sweep sends a letter that could not be sent; a job that turns out to be"
         " published is done instead",
     )
     FENCED_OUT = (
         "fenced_out",
-        "this event ran the job, and another worker took it over meanwhile: nothing more was"
-        " written",
+        "this event, or task, ran the job, and another worker took it over meanwhile: nothing more"
+        " was written",
         "acknowledged",
     )
     QUOTA = (
@@ -83,7 +96,7 @@ class Outcome(Enum):
     )
     RETRY = (
         "retry",
-        "a fault that may pass kept the event, or the end of its job, from being recorded;"
+        "a fault that may pass kept the event, its task or the end of its job from being recorded;"
         " `code` says which",
         "refused, to come again",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gate import policies
+from gate import policies, tasking
 from gate.environment import Environment, SettingsError
 from gate.errors import GateError
 from gate.job import Limits
@@ -27,6 +27,7 @@ from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
 from gate.sinks.postgis_address import DatabaseAddress
 from gate.store.port import Retention
+from gate.tasking import Tasking
 
 # Eventarc and Pub/Sub push redeliver an unacknowledged event for 24 hours
 # (Eventarc, "Retry events"). A claim must outlive that.
@@ -85,6 +86,7 @@ class Settings:
     job_collection: str
     sweep_collection: str
     sweep: Sweeping
+    tasks: Tasking
     firestore_database: str
     dead_letter_topic: str
     max_bundle_bytes: int
@@ -116,9 +118,11 @@ def load(environment: Mapping[str, str]) -> Settings:
 def for_reading(environment: Mapping[str, str]) -> Settings:
     """Return the settings as far as they say how to read; nothing needs to be set.
 
-    Where datasets go is left open. Raises `SettingsError` as `load` does.
+    Where datasets go, and who takes them there, is left open. Raises `SettingsError`
+    as `load` does.
     """
-    return load({**environment, "SINK": "gs://nowhere", "SOURCE_BUCKET": ""})
+    left_open = {"SINK": "gs://nowhere", "SOURCE_BUCKET": "", "EXECUTOR": ""}
+    return load({**environment, **left_open})
 
 
 class _Loader:
@@ -166,6 +170,9 @@ class _Loader:
         sweeping = self._sweeping(
             timedelta(seconds=settle), timedelta(seconds=manifest_ttl), timeout
         )
+        tasks = tasking.load(
+            self._stated, polled=False, timeout_seconds=timeout // timedelta(seconds=1)
+        )
         topic = self._stated.checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._stated.checked("SOURCE_BUCKET", _bucket, "")
@@ -195,6 +202,7 @@ class _Loader:
             job_collection=names[2],
             sweep_collection=names[3],
             sweep=sweeping,
+            tasks=tasks,
             firestore_database=self._stated.text("FIRESTORE_DATABASE"),
             dead_letter_topic=topic,
             max_bundle_bytes=max_bytes,

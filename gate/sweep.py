@@ -4,6 +4,7 @@
     then, the longest due first, until time or jobs run out:
       a job without a living worker, or whose pause is over   → taken over and run
       a job whose dead letter was not sent                    → sent again
+      (where jobs are given to tasks, both                    → given to another task)
       a manifest whose time has come                          → looked at, see `gate.look`
 
 Whatever is treated is due later afterwards, or not at all, so nothing keeps others
@@ -19,7 +20,8 @@ from dataclasses import asdict, dataclass
 
 from gate import job, log
 from gate.errors import GateError, TransientError
-from gate.job import Claimed
+from gate.handover import Handover
+from gate.job import Claimed, Job
 from gate.look import Look
 from gate.reconcile import Reconcile
 from gate.settings import Settings
@@ -33,8 +35,8 @@ MOST_LOOKS = 500
 class Counts:
     """What one sweep did.
 
-    `jobs` were taken over or dispatched, and run; `letters` were tried again,
-    `manifests` looked at; `recorded` objects had been lost, and `stalled` and
+    `jobs` were taken over or dispatched, and run or given to tasks; `letters` were
+    tried again, `manifests` looked at; `recorded` objects had been lost, and `stalled` and
     `incomplete` bundles were told of. `objects` of the bucket were compared
     with the manifests. `failed` items were put off, and `left` were still due
     when time or jobs ran out.
@@ -60,8 +62,9 @@ class Sweep:
     """Sweeps of one deployment.
 
     `run` runs a job that was claimed, or sends the letter of one that has
-    ended. `reconcile` is `None` where no bucket is named. `monotonic` gives
-    seconds, to measure how long a sweep has gone on.
+    ended. With a `handover` the sweep runs nothing, for it has less time than a task.
+    `reconcile` is `None` where no bucket is named. `monotonic` gives seconds, to measure
+    how long a sweep has gone on.
     """
 
     store: Agenda
@@ -71,6 +74,7 @@ class Sweep:
     settings: Settings
     new_token: Callable[[], str]
     monotonic: Callable[[], float]
+    handover: Handover | None = None
 
     def __call__(self) -> Counts:
         """Do what is due, within bounds, and return what that was.
@@ -138,8 +142,12 @@ class Sweep:
         stored = self.store.job(due.id)
         if stored is None or stored.job.due_at is None or stored.job.due_at > stored.now:
             return
+        counts.letters += stored.job.ended
+        if self.handover:
+            counts.jobs += not stored.job.ended
+            self._handed_over(self.handover, due, stored.job)
+            return
         if stored.job.ended:
-            counts.letters += 1
             self.run(stored)
             return
         limits = self.settings.limits
@@ -150,6 +158,22 @@ class Sweep:
             bundle = str(work.job.revision.bundle)
             log.write("take-over", decision="resumed", bundle=bundle, job=work.job.id)
             self.run(work)
+
+    def _handed_over(self, handover: Handover, due: Due, known: Job) -> None:
+        """Give the job to a task, and wait for that: the next sweep means another task.
+
+        A task that was made before may be waiting for its turn, or be lost; which
+        of the two shows the job itself, when it is due again.
+        """
+        made = handover.give(known, due.due_at)
+        self.store.postpone(due, due.now + self.settings.limits.retry_most)
+        log.write(
+            "hand-over",
+            decision="queued",
+            detail="a new task" if made else "its task was made before",
+            bundle=str(known.revision.bundle),
+            job=known.id,
+        )
 
     def _manifest(self, due: Due, counts: Counts) -> None:
         looked = self.look(due)

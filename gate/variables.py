@@ -94,6 +94,24 @@ VARIABLES = (
         "The timeout that the function is deployed with. A job is stopped when nine tenths of it"
         " have passed, and goes on, or begins anew, in the next delivery.",
     ),
+    Variable(
+        "EXECUTOR",
+        "inline",
+        "Who runs a job: `inline`, the event that dispatched it, or the sweep; `tasks`, a Cloud"
+        " Task that calls the function `work`, which may take 1800 s. `tasks` needs the next"
+        " three.",
+    ),
+    Variable(
+        "TASK_QUEUE",
+        "",
+        "The queue of tasks, as `projects/P/locations/L/queues/Q`.",
+    ),
+    Variable("WORK_URL", "", "The address of the function `work`, which tasks call."),
+    Variable(
+        "TASK_SERVICE_ACCOUNT",
+        "",
+        "The e-mail address of the service account in whose name tasks call `work`.",
+    ),
     Variable("LEASE_SECONDS", "60", "How long a claim on a job holds without being renewed."),
     Variable(
         "RETRY_SECONDS",

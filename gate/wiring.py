@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from gate.cloud_storage import CloudStorage
     from gate.explain import Explain
+    from gate.handover import Handover
     from gate.ingest import Ending, Ingest
     from gate.inspect import Inspect
     from gate.reconcile import Reconcile
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gate.store.history import History
     from gate.store.port import StoredJob
     from gate.sweep import Sweep
+    from gate.work import Work
 
 __version__ = "0.1.0"
 
@@ -89,6 +91,30 @@ class Gate:
         )
 
     @cached_property
+    def run(self) -> Callable[[StoredJob], Ending | None]:
+        """Return what takes a job that falls to an event: it is run, or given to a task."""
+        return self.handover or self.ingest
+
+    @cached_property
+    def handover(self) -> Handover | None:
+        """Return what gives jobs to tasks, `None` where whoever dispatches one runs it."""
+        if not self.settings.tasks.hands_over:
+            return None
+        from gate.handover import Handover
+        from gate.tasks.cloud_tasks import CloudTasks
+
+        return Handover(CloudTasks(self.settings.tasks))
+
+    @cached_property
+    def work(self) -> Work:
+        """Return what carries out the calls of tasks."""
+        from gate.handover import KIND
+        from gate.work import JobWork, Work
+
+        run = JobWork(self._store, self.settings, self.ingest, _token, self._ready)
+        return Work({KIND: run}, self.letters)
+
+    @cached_property
     def redrive(self) -> Redrive:
         """Return what gives jobs new attempts."""
         from gate.redrive import Redrive
@@ -106,15 +132,16 @@ class Gate:
     def sweep(self) -> Sweep:
         """Return what does what no event will do.
 
-        Raises `ConfigurationError` while this process could run no job: the
-        attempts of those that are due are not spent on it.
+        Raises `ConfigurationError` while this process could run no job that it is to
+        run: the attempts of those that are due are not spent on it.
         """
-        self._ready()
+        if not self.handover:
+            self._ready()
         from gate.look import Look
         from gate.sweep import Sweep
 
-        def run(work: StoredJob) -> Ending:
-            return self.ingest(work)
+        def run(work: StoredJob) -> Ending | None:
+            return self.run(work)
 
         source, settings = self._source, self.settings
         return Sweep(
@@ -125,6 +152,7 @@ class Gate:
             settings=settings,
             new_token=_token,
             monotonic=time.monotonic,
+            handover=self.handover,
         )
 
     def reconcile(self, prefix: str = "") -> Reconcile:

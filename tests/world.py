@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from gate import dead_letters, events, settings
+from gate.calls import Call
 from gate.dead_letters import DeadLetter
 from gate.errors import (
     EmptyComponentError,
@@ -34,6 +35,7 @@ from gate.errors import (
 )
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.explain import Explain
+from gate.handover import KIND, Handover
 from gate.identity import Revision
 from gate.ingest import Ending, Ingest
 from gate.intake import Intake, Outcome, Receipt
@@ -51,8 +53,10 @@ from gate.source.memory import MemorySource
 from gate.store.documents import bundle_from, job_from, manifest_from
 from gate.store.memory import MemoryStore
 from gate.store.memory_history import MemoryHistory
-from gate.store.port import Claim, Incomplete
+from gate.store.port import Claim, Incomplete, StoredJob
 from gate.sweep import Sweep
+from gate.tasks.memory import MemoryTasks
+from gate.work import JobWork, Work, Worked
 
 BUCKET = "uploads"
 PARTS = (".shp", ".shx", ".dbf")
@@ -322,6 +326,18 @@ class World:
             heartbeat=lambda _pulse: nullcontext(),
             shutting_down=lambda: self.stopping,
         )
+        self.queue = MemoryTasks(lambda: self.clock.now)
+        tasks: Any = Watched("tasks", self.queue, self.faults)
+        self.handover = Handover(tasks) if self.settings.tasks.hands_over else None
+        self.called: list[Worked | None] = []
+        run_job = JobWork(
+            store,
+            self.settings,
+            lambda work: self.ingest(work),  # noqa: PLW0108  a test may replace it
+            lambda: f"token-{next(self._numbers)}",
+            lambda: self.faults.run("ready", lambda: None),
+        )
+        self.work = Work({KIND: run_job}, self.letters)
         history = MemoryHistory(self.store)
         self.redrive = Redrive(
             store, history, source, self.settings, lambda: f"token-{next(self._numbers)}"
@@ -337,12 +353,13 @@ class World:
         )
         self.sweep = Sweep(
             store=store,
-            look=Look(store, source, self.intake, self.ingest, self.letters, self.settings),
-            run=self.ingest,
+            look=Look(store, source, self.intake, self.run, self.letters, self.settings),
+            run=self.run,
             reconcile=self.reconcile if self.settings.source_bucket else None,
             settings=self.settings,
             new_token=lambda: f"token-{next(self._numbers)}",
             monotonic=lambda: self.clock.passed_seconds,
+            handover=self.handover,
         )
 
     def upload(
@@ -367,7 +384,7 @@ class World:
         receipt = ending = None
         try:
             receipt = self._received(event)
-            ending = self.ingest(receipt.work) if receipt.work else None
+            ending = self.run(receipt.work) if receipt.work else None
         except AssertionError:
             raise
         except TransientError:
@@ -394,6 +411,23 @@ class World:
                 self.letters.send(dead_letters.of_event(event))
                 return Receipt(Outcome.MALFORMED, reason)
 
+    def run(self, work: StoredJob) -> Ending | None:
+        """Run a job that falls to an event, or give it to a task."""
+        return self.handover(work) if self.handover else self.ingest(work)
+
+    def call(self, payload: Mapping[str, str | int], task: str = "a-task") -> bool:
+        """Call `work` as the queue does, and tell whether it succeeded."""
+        worked = None
+        try:
+            worked = self.work(Call(task, payload, str(payload)))
+        except AssertionError:
+            raise
+        except (Exception, Crash):  # noqa: BLE001  whatever it is, the task is called again
+            return False
+        finally:
+            self.called.append(worked)
+        return not worked.again
+
     def settle(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
         """Deliver the events until all are acknowledged, then sweep until all is done.
 
@@ -405,12 +439,14 @@ class World:
                 return
             self.clock.advance(pause_seconds)
             self.swept()
+            self.queue.run(self.call)
         raise AssertionError(f"never settled: {self.unsettled}")
 
     def redeliver(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
         """Deliver the events in rounds, time passing between, until all are acknowledged."""
         for _ in range(ROUNDS):
             pending = tuple(event for event in pending if self.deliver(event) is not Answer.ACK)
+            self.queue.run(self.call)
             if not pending:
                 return
             self.clock.advance(pause_seconds)

@@ -48,8 +48,8 @@ def due_again(bench: StoreBench, held: StoredManifest, at: datetime) -> StoredMa
 def moved(running: Job, state: State) -> Job:
     """Return a job in a state, due in the past if it is due at all."""
     match state:
-        case State.RUNNING:
-            return replace(running, lease_expires_at=PAST)
+        case State.QUEUED | State.RUNNING:
+            return replace(running, state=state, lease_expires_at=PAST)
         case State.FAILED:
             failed = job.failed(running, StorageBusyError("x"), now=PAST, limits=LIMITS)
             return replace(failed, next_attempt_at=PAST)

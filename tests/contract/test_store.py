@@ -688,3 +688,5 @@ def _ended(running: job.Job, state: State, now: datetime) -> job.Job:
             return job.failed(running, StorageBusyError("lost"), now=now, limits=LIMITS)
         case State.RUNNING:
             return job.renewed(running, now=now, limits=LIMITS)
+        case State.QUEUED:
+            return replace(running, state=state, attempts=0)

@@ -6,6 +6,7 @@ from tests.mutation.guard import Guard
 from tests.mutation.guards_of_events import INGEST, INTAKE
 from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
 from tests.mutation.guards_of_sweeps import LOOK, RECONCILE, REDRIVE, SWEEP
+from tests.mutation.guards_of_tasks import HANDED_OVER, WORK
 
 GUARDS: tuple[Guard, ...] = (
     *INTAKE,
@@ -18,4 +19,6 @@ GUARDS: tuple[Guard, ...] = (
     *LOOK,
     *RECONCILE,
     *REDRIVE,
+    *HANDED_OVER,
+    *WORK,
 )

@@ -43,8 +43,8 @@ INTAKE = (
     ),
     _ready(
         "a process that can run nothing dispatches nothing",
-        "self.ready()\n        known = recorded.manifest",
-        "known = recorded.manifest",
+        "self.ready()\n            outcome, make",
+        "outcome, make",
     ),
     _ready(
         "a process that can run nothing takes nothing over",
@@ -90,11 +90,6 @@ INTAKE = (
         "a letter that is still to be sent is sent by the redelivery",
         "if stored.job.ended and not stored.job.notified:",
         "if False:",
-    ),
-    _ready(
-        "a held job is revived, not claimed",
-        "take = job.revive if stored.job.state is State.HELD else job.claim",
-        "take = job.claim",
     ),
     _followed(
         "of two that take a job over, the slower runs nothing",

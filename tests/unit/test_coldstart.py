@@ -22,6 +22,7 @@ LATE = (
     "fiona",
     "google.cloud.pubsub_v1",
     "google.cloud.storage",
+    "google.cloud.tasks_v2",
     "numpy",
     "pgpq",
     "psycopg",

@@ -70,7 +70,7 @@ MOVERS: dict[State, Callable[[Job], Job]] = {
 }
 
 
-@pytest.mark.parametrize("target", State)
+@pytest.mark.parametrize("target", MOVERS)
 @pytest.mark.parametrize("source", State)
 def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> None:
     """E4: every pair of states either moves as the table says, or raises and names both."""
@@ -84,12 +84,13 @@ def test_only_the_moves_of_the_table_are_made(source: State, target: State) -> N
 def test_the_table_is_the_one_of_the_design() -> None:
     """E4, G7: a running job may go anywhere; what failed can be redriven; well ended is ended."""
     redrive = {State.FAILED, State.SUPERSEDED}
-    assert MOVES[State.RUNNING] == set(State)
+    assert MOVES[State.QUEUED] == {State.RUNNING}
+    assert MOVES[State.RUNNING] == set(State) - {State.QUEUED}
     assert MOVES[State.FAILED] == MOVES[State.HELD] == {State.RUNNING, *redrive}
     assert MOVES[State.DEAD] == MOVES[State.PARTIAL] == redrive
     assert not MOVES[State.DONE]
     assert not MOVES[State.SUPERSEDED]
-    assert set(State) - {State.RUNNING, State.FAILED} == ENDED
+    assert set(State) - {State.QUEUED, State.RUNNING, State.FAILED} == ENDED
     assert ENDED - {State.HELD} == FINISHED
     assert [state for state in State if a_job(state).ended] == [
         state for state in State if state in ENDED
@@ -105,6 +106,40 @@ def test_a_dispatch_opens_a_job_that_its_creator_holds() -> None:
     assert opened.id == REVISION.id
     assert opened.notified
     assert not opened.ended
+
+
+def test_a_queued_job_is_nobodys_and_its_claim_is_the_first_attempt() -> None:
+    """Issue 7: a job for a task has used no attempt, and may be claimed at once."""
+    made = job.queued(REVISION, dispatched_by="claim", token="t", now=NOW, limits=LIMITS)
+    assert (made.state, made.fence, made.attempts) == (State.QUEUED, 1, 0)
+    assert (made.created_at, made.token, made.dispatched_by) == (NOW, "t", "claim")
+    taken = claimed(made)
+    assert isinstance(taken, Claimed)
+    assert (taken.job.state, taken.job.fence, taken.job.attempts) == (State.RUNNING, 2, 1)
+    assert taken.job.lease_expires_at == NOW + LIMITS.lease
+    assert not taken.job.history
+
+
+def test_a_queued_job_is_due_once_its_task_has_been_waited_for() -> None:
+    """H3: the sweep leaves a new job to its task for as long as a lease lasts."""
+    made = job.queued(REVISION, dispatched_by="c", token="t", now=NOW, limits=LIMITS, fence_floor=4)
+    assert made.due_at == NOW + LIMITS.lease
+    assert made.fence == 5
+    assert not made.ended
+
+
+def test_what_was_left_to_a_worker_is_claimed_or_revived() -> None:
+    """Issue 7: a held job is revived with all its attempts, any other is claimed if it is free."""
+
+    def taken(of: Job) -> Claimed | Busy | Ended:
+        return job.taken_up(of, token="taker", now=NOW, limits=LIMITS)
+
+    held = a_job(State.HELD)
+    assert taken(held) == job.revive(held, token="taker", now=NOW, limits=LIMITS)
+    for free in (a_job(State.FAILED), a_job(lease_expires_at=NOW)):
+        assert taken(free) == claimed(free)
+    assert taken(a_job()) == Busy(NOW + 5 * SECOND)
+    assert taken(a_job(State.DONE)) == Ended(State.DONE)
 
 
 def test_a_job_that_is_made_again_has_a_greater_fence() -> None:

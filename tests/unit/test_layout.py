@@ -31,11 +31,13 @@ CORE = (
 )
 VALUES = (
     *CORE,
+    "gate.calls",
     "gate.dead_letters",
     "gate.environment",
     "gate.events",
     "gate.log",
     "gate.settings",
+    "gate.tasking",
     "gate.variables",
 )
 PORTS = (
@@ -48,6 +50,7 @@ PORTS = (
 )
 USE_CASES = (
     "gate.fetching",
+    "gate.handover",
     "gate.ingest",
     "gate.inspect",
     "gate.intake",
@@ -60,6 +63,7 @@ USE_CASES = (
     "gate.redrive",
     "gate.explain",
     "gate.sweep",
+    "gate.work",
 )
 
 # Which of our modules a module may import; the first pattern that fits decides.
@@ -78,6 +82,7 @@ MAY_IMPORT = (
     ("gate.scrubbing", ()),
     ("gate.events", CORE),
     ("gate.log", CORE),
+    ("gate.calls", ()),
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
     ("gate.variables", ()),
     ("gate.environment", ("gate.errors", "gate.variables")),
@@ -90,8 +95,10 @@ MAY_IMPORT = (
             "gate.sinks.address",
             "gate.sinks.postgis_address",
             "gate.store.port",
+            "gate.tasking",
         ),
     ),
+    ("gate.tasking", ("gate.environment",)),
     ("gate.shapefile.port", (*CORE, "gate.sinks.port")),
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
@@ -115,10 +122,12 @@ MAY_IMPORT = (
     ),
     ("gate.redrive", (*VALUES, *PORTS, "gate.fetching")),
     ("gate.explain", (*VALUES, *PORTS, "gate.redrive")),
+    ("gate.handover", (*VALUES, *PORTS)),
+    ("gate.work", (*VALUES, *PORTS, "gate.ingest", "gate.intake")),
     ("gate.ledger", (*VALUES, "gate.ingest", "gate.intake")),
     ("gate.reconcile", (*VALUES, *PORTS, "gate.intake")),
     ("gate.look", (*VALUES, *PORTS, "gate.intake")),
-    ("gate.sweep", (*VALUES, *PORTS, "gate.look", "gate.reconcile")),
+    ("gate.sweep", (*VALUES, *PORTS, "gate.handover", "gate.look", "gate.reconcile")),
     ("gate.inspect", (*VALUES, *PORTS, "gate.fetching", "gate.layers")),
     ("gate.inspect_text", ("gate.inspect", "gate.terminal")),
     ("gate.operations_text", (*VALUES, *USE_CASES, "gate.terminal")),
@@ -131,7 +140,7 @@ MAY_IMPORT = (
     ("gate.store.cloud_objects", (*CORE, "gate.store.objects", "gate.cloud_storage")),
     ("gate.store*", (*CORE, "gate.store.*")),
     ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
-    ("gate.tasks*", (*CORE, "gate.tasks.*")),
+    ("gate.tasks*", (*CORE, "gate.tasking", "gate.tasks.*")),
     ("gate.sinks.address", CORE),
     ("gate.sinks.postgis_address", CORE),
     (
@@ -196,8 +205,14 @@ CLIENTS = {
         "gate.store.firestore",
         "gate.store.firestore_agenda",
         "gate.store.firestore_history",
+        "gate.tasks.cloud_tasks",
     ),
-    "google.auth": ("gate.cloud_storage", "gate.pubsub", "gate.store.firestore"),
+    "google.auth": (
+        "gate.cloud_storage",
+        "gate.pubsub",
+        "gate.store.firestore",
+        "gate.tasks.cloud_tasks",
+    ),
     "google.cloud.firestore": (
         "gate.store.firestore",
         "gate.store.firestore_agenda",
@@ -210,10 +225,11 @@ CLIENTS = {
         "gate.store.cloud_objects",
         "gate.wiring",
     ),
+    "google.cloud.tasks_v2": ("gate.tasks.cloud_tasks",),
     "google.protobuf": ("gate.local.topics",),
     "google.pubsub_v1": ("gate.local.topics",),
     "google_crc32c": ("gate.crc32c",),
-    "grpc": ("gate.local.topics",),
+    "grpc": ("gate.local.topics", "gate.tasks.cloud_tasks"),
     "pgpq": ("gate.sinks.postgis_database",),
     "psycopg": ("gate.sinks.postgis_database",),
     "pyogrio": ("gate.sinks.ogr",),

@@ -75,7 +75,7 @@ def test_status_of_nothing(run: Run) -> None:
     """Without jobs every state counts none, and no job is on its way."""
     code, out, err = run("status")
     assert (code, err) == (0, "")
-    assert out.splitlines()[0].split() == ["running", "0"]
+    assert out.splitlines()[0].split() == ["queued", "0"]
     assert out.splitlines()[-1] == "no job is on its way"
 
 
@@ -281,7 +281,7 @@ def test_redrive_makes_a_job_due(world: World, run: Run) -> None:
     """G7: one line says that it is due; the history knows who asked, by default the user."""
     job = dead(world)
     code, out, err = run("redrive", job)
-    assert (code, out, err) == (0, f"{job}  redriven: it is due now; the sweep runs it\n", "")
+    assert (code, out, err) == (0, f"{job}  redriven: it is due now; the sweep takes it up\n", "")
     assert world.states == [State.FAILED]
     assert world.jobs[0].history[-1].message == "redriven by ana"
     told = parsed(run, "redrive", job, "--actor", "bob")
