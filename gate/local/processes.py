@@ -188,13 +188,16 @@ def answers(url: str, *, status: int = 200) -> bool:
         return False
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """Post `body` and return the status of the answer, whatever it is."""
+def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 60) -> int:
+    """Post `body` and return the status of the answer, whatever it is.
+
+    Raises `OSError` if there is none within `seconds`.
+    """
     request = urllib.request.Request(  # noqa: S310 (the stack's own address)
         url, data=body, headers=dict(headers), method="POST"
     )
     try:
-        with _direct.open(request, timeout=60) as answer:
+        with _direct.open(request, timeout=seconds) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
