@@ -108,7 +108,7 @@ def received(event: ObjectFinalized | IgnoredType | Malformed) -> Receipt:
     """Return what became of one delivery, before any job is run."""
     match event:
         case ObjectFinalized():
-            return gate.intake(event)
+            return gate.entrance(event)
         case IgnoredType(event_type):
             return Receipt(Outcome.IGNORED, f"ignored_type {event_type}")
         case Malformed(reason):

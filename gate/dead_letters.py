@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gate import log
-from gate.errors import GateError, MalformedEventError
+from gate.errors import IncompleteError, MalformedEventError
 from gate.events import Malformed
 from gate.identity import Pin, Revision, digest
 from gate.job import Job
@@ -94,9 +94,14 @@ def facts_of(job: Job) -> dict[str, Any]:
     }
 
 
-def of_manifest(known: Manifest, error: GateError) -> DeadLetter:
-    """Return the letter of a bundle that never became a job."""
+def of_incomplete(known: Manifest, missing: tuple[str, ...]) -> DeadLetter:
+    """Return the letter of a bundle that never became a job, for want of what is missing.
+
+    It has the same id for whoever finds the same objects there.
+    """
     bundle, current = known.bundle, known.current()
+    what = f"{' '.join(missing)} was never uploaded; {' '.join(known.seen)} is there"
+    error = IncompleteError(what, where=str(bundle))
     return DeadLetter(
         dedupe_id=Revision.of(bundle, current).id,
         code=error.code,

@@ -47,7 +47,7 @@ class ObjectFinalized:
     """A new generation of an object exists. `name` is as it came, never unquoted.
 
     `occurred_at` is when that happened, `None` if the event does not say so.
-    Nothing is decided by it.
+    It decides only how long a gate that stores nothing waits for the rest of a bundle.
     """
 
     bucket: str

@@ -16,7 +16,7 @@ dispatches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gate import job, log, manifest
 from gate.errors import ConfigurationError, GateError
@@ -29,8 +29,9 @@ from gate.settings import Settings
 from gate.store.port import Claim, Incomplete, Recorded, Store, StoredJob, StoredManifest
 
 # The outcomes whose effect is not yet all in the store or the sink: the event
-# comes back, since it takes a job in progress over as soon as its worker is lost.
-UNSETTLED = frozenset({Outcome.IN_PROGRESS})
+# comes back, since it takes a job in progress over as soon as its worker is lost,
+# and since nobody else may look whether a bundle has become whole.
+UNSETTLED = frozenset({Outcome.IN_PROGRESS, Outcome.LACKING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,18 @@ class Intake:
     def __call__(self, event: ObjectFinalized) -> Receipt:
         """Take in one event.
 
+        Raises as `admitted` does, and whatever the store raises.
+        """
+        component = self.admitted(event)
+        if isinstance(component, Receipt):
+            return component
+        return self.record(component, event.generation, event.event_id)
+
+    def admitted(self, event: ObjectFinalized) -> Component | Receipt:
+        """Return the component that an event tells of, or the receipt of one that is ignored.
+
         Raises `ConfigurationError` if all that could trigger us counts as output
-        of the sink, and whatever the store raises.
+        of the sink.
         """
         if event.bucket != (self.settings.source_bucket or event.bucket):
             return Receipt(Outcome.IGNORED, Reason.BUCKET.value)
@@ -92,20 +103,31 @@ class Intake:
         component = self.parsed(event.bucket, event.name)
         if isinstance(component, Reason):
             return Receipt(Outcome.IGNORED, component.value)
-        return self.record(component, event.generation, event.event_id)
+        return component
 
-    def record(self, component: Component, generation: int, event_id: str) -> Receipt:
-        """Take in one generation of a component, however it was heard of."""
+    def record(
+        self,
+        component: Component,
+        generation: int,
+        event_id: str,
+        live: tuple[Pin, ...] | None = None,
+    ) -> Receipt:
+        """Take in one generation of a component, however it was heard of.
+
+        `live` are the objects of its bundle, if a listing has shown that it is whole.
+        What is due is then decided as if the events of all of them had come, and
+        those that make up what is dispatched are recorded with it.
+        """
         claim = Claim(component, generation, event_id, self.new_token())
-        required = () if component.bundle.archive else self.settings.required
-        recorded = self.store.record(claim, required)
+        whole = live is not None or component.bundle.archive
+        recorded = self.store.record(claim, () if whole else self.settings.required)
         if isinstance(recorded, Incomplete):
             return _recorded_only(claim, recorded.newest, Waiting(recorded.missing))
         for revision_id in recorded.unended:
             receipt = self._follow(claim, revision_id)
             if receipt is not None:
                 return receipt
-        return self._decided(claim, recorded)
+        return self._decided(claim, recorded, live)
 
     def note(self, component: Component, generation: int) -> None:
         """Record a generation that was found in the bucket, and leave what follows to the sweep.
@@ -122,8 +144,14 @@ class Intake:
         claim = Claim(component, newest.generation, "", self.new_token())
         return self._decided(claim, Recorded(False, True, known, stored.now))
 
-    def _decided(self, claim: Claim, recorded: Recorded) -> Receipt:
-        known = recorded.manifest
+    def _decided(
+        self, claim: Claim, recorded: Recorded, live: tuple[Pin, ...] | None = None
+    ) -> Receipt:
+        unheard = _newer(live or (), recorded.manifest)
+        known = recorded.manifest.joined(unheard)
+        if unheard:
+            # How long they have rested is not known.
+            known = replace(known, updated_at=recorded.now)
         decision = manifest.decide(
             known,
             recorded.now,
@@ -134,10 +162,13 @@ class Intake:
             if self._left_to_another(recorded):
                 outcome = Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE
                 return Receipt(outcome, "left to the event recorded last", claim)
-            return self._dispatch(claim, recorded)
+            return self._dispatch(claim, recorded, None if live is None else unheard)
         newest = known.components.get(claim.component.name, 0)
         done = known.dispatched.get(claim.component.extension, 0)
-        if isinstance(decision, Settling) and newest == claim.generation > done:
+        if isinstance(decision, Settling) and (unheard or newest == claim.generation > done):
+            for pin in unheard:
+                component = Component(known.bundle, pin.name, extension_of(pin.name))
+                self.note(component, pin.generation)
             until = decision.until.isoformat(timespec="milliseconds")
             return Receipt(Outcome.SETTLING, f"until {until}", claim)
         if not recorded.first:
@@ -156,14 +187,18 @@ class Intake:
         joined = sum(known.dispatched.values()) > known.dispatched_order
         return not (recorded.latest or resting or joined)
 
-    def _dispatch(self, claim: Claim, recorded: Recorded) -> Receipt:
-        """Dispatch what is due, with the sidecars that are already in the bucket."""
+    def _dispatch(self, claim: Claim, recorded: Recorded, found: tuple[Pin, ...] | None) -> Receipt:
+        """Dispatch what is due, with what was found beyond it in the bucket.
+
+        If that is `None`, the sidecars that are already there are looked for.
+        """
         outcome, make = Outcome.QUEUED, job.queued
         if not self.settings.tasks.hands_over:
             self.ready()
             outcome, make = Outcome.DISPATCHED, job.opened
         known = recorded.manifest
-        found = self._found(claim.component, known)
+        if found is None:
+            found = self._found(claim.component, known)
         revision = Revision.of(known.bundle, known.joined(found).current())
         made = make(
             revision,
@@ -195,9 +230,8 @@ class Intake:
         try:
             return tuple(
                 pin
-                for pin in self.siblings(component)
-                if pin.generation > known.components.get(pin.name, 0)
-                and self._is_sidecar_of(component.bundle, pin)
+                for pin in _newer(self.siblings(component), known)
+                if self._is_sidecar_of(component.bundle, pin)
             )
         except GateError as error:
             log.write("siblings not listed", severity="WARNING", detail=str(error))
@@ -253,6 +287,11 @@ class Intake:
         if work is None:
             return Receipt(Outcome.IN_PROGRESS, f"revision {revision_id}: just taken over", claim)
         return Receipt(outcome, f"revision {revision_id}, attempt {taken.attempts}", claim, work)
+
+
+def _newer(pins: Iterable[Pin], known: Manifest) -> tuple[Pin, ...]:
+    """Return those of the objects that are newer than what is known of them."""
+    return tuple(pin for pin in pins if pin.generation > known.components.get(pin.name, 0))
 
 
 def _recorded_only(claim: Claim, newest: int, decision: Decision) -> Receipt:

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 
 from gate import dead_letters, log, manifest
 from gate.dead_letters import DeadLetters
-from gate.errors import IncompleteError
-from gate.identity import Pin
 from gate.intake import Intake
+from gate.listing import Listing, Live
 from gate.manifest import Decision, Dispatch, Dispatched, Manifest
 from gate.names import Component, extension_of
 from gate.next_look import Again, GiveUp, Rest, Stalled, next_look
 from gate.settings import Settings
 from gate.source.port import Source
 from gate.store.port import Agenda, Due, StoredJob, StoredManifest
-
-MOST_SIBLINGS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +79,13 @@ class Look:
             _tell(stored, type(told).__name__.lower(), f"{len(lost)} objects were not known")
         return Looked(len(lost), ran, isinstance(told, Stalled), isinstance(told, GiveUp))
 
-    def _live(self, known: Manifest) -> list[tuple[Component, Pin]]:
+    def _live(self, known: Manifest) -> Live:
         """Return the objects of a bundle in the bucket, under the spellings that are known."""
-        bundle = known.bundle
         starts = {
-            Component(bundle, name, extension_of(name)).sibling_start for name in known.components
+            Component(known.bundle, name, extension_of(name)).sibling_start
+            for name in known.components
         }
-        found = []
-        for start in sorted(starts):
-            listed = self.source.siblings(bundle.bucket, bundle.folder, start)
-            for pin in islice(listed, MOST_SIBLINGS):
-                component = self.intake.parsed(bundle.bucket, pin.name)
-                if isinstance(component, Component) and component.bundle == bundle:
-                    found.append((component, pin))
-        return found
+        return Listing(self.source, self.intake.parsed).spelt(known.bundle, sorted(starts))
 
     def _decision(self, stored: StoredManifest) -> Decision:
         return manifest.decide(
@@ -141,16 +130,11 @@ class Look:
                         since=stored.manifest.updated_at,
                     )
             case GiveUp(missing):
-                self._give_up(stored.manifest, missing)
+                self.letters.send(dead_letters.of_incomplete(stored.manifest, missing))
                 written = self.store.rest(stored, wake_at=None, finished=True)
             case _:
                 written = self.store.rest(stored, wake_at=None, finished=following.finished)
         return following if written else None
-
-    def _give_up(self, known: Manifest, missing: tuple[str, ...]) -> None:
-        what = f"{' '.join(missing)} was never uploaded; {' '.join(known.seen)} is there"
-        error = IncompleteError(what, where=str(known.bundle))
-        self.letters.send(dead_letters.of_manifest(known, error))
 
 
 def _tell(

@@ -174,5 +174,9 @@ def _told(text: str) -> int:
 
 
 def _nothing(subject: str) -> int:
-    tell(sys.stderr, f"{subject}: nothing is remembered of it; give a job or gs://BUCKET/NAME")
+    tell(
+        sys.stderr,
+        f"{subject}: nothing is remembered of it; give a job or gs://BUCKET/NAME, or see the log if"
+        " it is not whole yet, for only GATE=manifest remembers what waits",
+    )
     return 1

@@ -28,7 +28,7 @@ class Outcome(Enum):
         "ignored",
         "not a component: another type of event, another bucket than `SOURCE_BUCKET`, a name"
         " outside `SOURCE_PREFIX`, a folder placeholder, a temporary part, an unknown extension,"
-        " our own output",
+        " our own output; with `GATE=verify`, any component but the `.shp`",
         "acknowledged, nothing is stored",
     )
     MALFORMED = (
@@ -41,6 +41,21 @@ class Outcome(Enum):
         "included",
         "recorded; what it leads to is dispatched, or is up to another event",
         "acknowledged",
+    )
+    LACKING = (
+        "lacking",
+        "`GATE=verify`: the bucket lacks a required file still; nothing is stored",
+        "refused, to come again",
+    )
+    INCOMPLETE = (
+        "incomplete",
+        "`GATE=verify`: a required file never came; nothing is stored",
+        "acknowledged, sent as a dead letter",
+    )
+    WITHDRAWN = (
+        "withdrawn",
+        "`GATE=verify`: what was uploaded is not in the bucket any more",
+        "acknowledged, nothing is stored",
     )
     STALE = ("stale", "recorded; a newer generation of the object is known", "acknowledged")
     DUPLICATE = ("duplicate", "recorded before; nothing more to do", "acknowledged")

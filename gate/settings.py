@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gate import policies, tasking
+from gate import gating, policies, tasking
 from gate.environment import Environment, SettingsError
 from gate.errors import GateError
+from gate.gating import Gating
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.next_look import Patience
@@ -86,6 +87,7 @@ class Settings:
     job_collection: str
     sweep_collection: str
     sweep: Sweeping
+    gate: Gating
     tasks: Tasking
     firestore_database: str
     dead_letter_topic: str
@@ -118,10 +120,10 @@ def load(environment: Mapping[str, str]) -> Settings:
 def for_reading(environment: Mapping[str, str]) -> Settings:
     """Return the settings as far as they say how to read; nothing needs to be set.
 
-    Where datasets go, and who takes them there, is left open. Raises `SettingsError`
-    as `load` does.
+    Where datasets go, what leads to them, and who takes them there, is left open. Raises
+    `SettingsError` as `load` does.
     """
-    left_open = {"SINK": "gs://nowhere", "SOURCE_BUCKET": "", "EXECUTOR": ""}
+    left_open = {"SINK": "gs://nowhere", "SOURCE_BUCKET": "", "GATE": "", "EXECUTOR": ""}
     return load({**environment, **left_open})
 
 
@@ -177,6 +179,7 @@ class _Loader:
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._stated.checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._stated.text("SOURCE_PREFIX")
+        gate = gating.load(self._stated, source_bucket)
         if isinstance(sink, SinkAddress) and source_bucket == sink.bucket:
             self._apart(sink, source_prefix)
         if self._stated.problems or sink is None:
@@ -202,6 +205,7 @@ class _Loader:
             job_collection=names[2],
             sweep_collection=names[3],
             sweep=sweeping,
+            gate=gate,
             tasks=tasks,
             firestore_database=self._stated.text("FIRESTORE_DATABASE"),
             dead_letter_topic=topic,

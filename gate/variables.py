@@ -76,6 +76,20 @@ VARIABLES = (
         "How often the sweep begins to go through all of `SOURCE_PREFIX` in `SOURCE_BUCKET`, for"
         " objects whose events were lost. Without a `SOURCE_BUCKET` it never does.",
     ),
+    Variable(
+        "GATE",
+        "manifest",
+        "What decides that a bundle is whole: `manifest` records each event; `verify` acts on the"
+        " `.shp` alone and lists the bucket, and its event comes again until the rest is there;"
+        " it needs a `SOURCE_BUCKET`. [choosing.md](choosing.md) helps to choose.",
+    ),
+    Variable(
+        "VERIFY_MAX_AGE_SECONDS",
+        "72000",
+        "With `GATE=verify`: how long after the upload of its `.shp` a bundle may lack a required"
+        " file before it ends as a dead letter `incomplete`. An hour less than the day for which"
+        " events come again, at most.",
+    ),
     Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
     Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),
     Variable("JOB_COLLECTION", "jobs", "The Firestore collection of jobs."),

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 from gate.dead_letters import DeadLetters, LoggedDeadLetters
 from gate.errors import ConfigurationError
+from gate.events import ObjectFinalized
+from gate.gating import GateKind
 from gate.identity import Pin
-from gate.intake import Intake
+from gate.intake import Intake, Receipt
 from gate.names import Component
 from gate.overrides import NOTHING, Overrides
 from gate.policies import DEFAULTS, Policies
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gate.handover import Handover
     from gate.ingest import Ending, Ingest
     from gate.inspect import Inspect
+    from gate.listing import Listing
     from gate.reconcile import Reconcile
     from gate.redrive import Redrive
     from gate.shapefile.port import Layer, OpenLayer, Unpack
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from gate.store.history import History
     from gate.store.port import StoredJob
     from gate.sweep import Sweep
+    from gate.verify import Verify
     from gate.work import Work
 
 __version__ = "0.1.0"
@@ -67,6 +71,35 @@ class Gate:
     def intake(self) -> Intake:
         """Return what takes in events."""
         return Intake(self._store, self.settings, self._siblings, _token, self._ready)
+
+    @property
+    def entrance(self) -> Callable[[ObjectFinalized], Receipt]:
+        """Return what an event is given to, as `GATE` says."""
+        match self.settings.gate.kind:
+            case GateKind.VERIFY:
+                return self.verify
+            case _:
+                return self.intake
+
+    @cached_property
+    def verify(self) -> Verify:
+        """Return what takes in events by listing."""
+        from gate.verify import Verify
+
+        return Verify(
+            self.intake,
+            self._listing,
+            self.letters,
+            self.settings.required,
+            self.settings.gate.max_age,
+            _now,
+        )
+
+    @property
+    def _listing(self) -> Listing:
+        from gate.listing import Listing
+
+        return Listing(self._source, self.intake.parsed)
 
     @cached_property
     def ingest(self) -> Ingest:
@@ -214,9 +247,7 @@ class Gate:
 
     @cached_property
     def _store(self) -> FirestoreAgenda:
-        return FirestoreAgenda(
-            self._firestore, self._collections, self.settings.retention, lambda: datetime.now(UTC)
-        )
+        return FirestoreAgenda(self._firestore, self._collections, self.settings.retention, _now)
 
     @property
     def _collections(self) -> Collections:
@@ -298,3 +329,7 @@ def unpacker(settings: Settings) -> Unpack:
 
 def _token() -> str:
     return uuid.uuid4().hex
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -35,11 +35,13 @@ from gate.errors import (
 )
 from gate.events import IgnoredType, Malformed, ObjectFinalized
 from gate.explain import Explain
+from gate.gating import GateKind
 from gate.handover import KIND, Handover
 from gate.identity import Revision
 from gate.ingest import Ending, Ingest
 from gate.intake import Intake, Outcome, Receipt
 from gate.job import Job, State
+from gate.listing import Listing
 from gate.look import Look
 from gate.manifest import Decision, Dispatch, Manifest, Settling, decide
 from gate.names import Bundle, Component, parse
@@ -56,6 +58,7 @@ from gate.store.memory_history import MemoryHistory
 from gate.store.port import Claim, Incomplete, StoredJob
 from gate.sweep import Sweep
 from gate.tasks.memory import MemoryTasks
+from gate.verify import Verify
 from gate.work import JobWork, Work, Worked
 
 BUCKET = "uploads"
@@ -280,15 +283,16 @@ class Delivery:
 class World:
     """One deployment over memory: bucket, store, sink, reader, dead letters.
 
-    Keyword arguments are environment variables.
+    Keyword arguments are environment variables, beside those of `defaults`.
     """
 
     project = "project"
+    defaults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, open_layer: OpenLayer | None = None, **environment: str) -> None:
         self.clock = Clock()
         self.faults = Faults()
-        self.settings = settings.load({"SINK": "gs://datasets/out", **environment})
+        self.settings = settings.load({"SINK": "gs://datasets/out", **self.defaults, **environment})
         self.store = MemoryStore(self.settings.retention, lambda: self.clock.now)
         self.source = MemorySource()
         self.sink = MemorySink()
@@ -311,6 +315,14 @@ class World:
                 component.bundle.bucket, component.bundle.folder, component.sibling_start
             ),
             lambda: f"token-{next(self._numbers)}",
+        )
+        self.verify = Verify(
+            self.intake,
+            Listing(source, self.intake.parsed),
+            self.letters,
+            self.settings.required,
+            self.settings.gate.max_age,
+            lambda: self.clock.now,
         )
         self.ingest = Ingest(
             store=store,
@@ -362,12 +374,21 @@ class World:
             handover=self.handover,
         )
 
+    @property
+    def entrance(self) -> Callable[[ObjectFinalized], Receipt]:
+        """Return what an event is given to, as the settings say."""
+        verifying = self.settings.gate.kind is GateKind.VERIFY
+        return self.verify if verifying else self.intake
+
     def upload(
         self, name: str, payload: bytes = b"-", metadata: Mapping[str, str] | None = None
     ) -> ObjectFinalized:
         """Store an object under a new, greater generation and return its event."""
         facts = self.source.put(BUCKET, name, payload, metadata)
-        return ObjectFinalized(BUCKET, name, facts.generation, f"event-{next(self._numbers)}")
+        number = next(self._numbers)
+        return ObjectFinalized(
+            BUCKET, name, facts.generation, f"event-{number}", occurred_at=self.clock.now
+        )
 
     def describe(self, name: str, **metadata: str) -> None:
         """Set the metadata of an object as it lies there: no new generation, no event."""
@@ -376,8 +397,15 @@ class World:
     def upload_bundle(
         self, base: str, version: str = "first", *, rows: int = 3, parts: tuple[str, ...] = PARTS
     ) -> list[ObjectFinalized]:
-        """Upload the components of one export, in the order of `parts`."""
-        return [self.upload(f"{base}{part}", text(part, version, rows)) for part in parts]
+        """Upload the components of one export, in the order of `parts`.
+
+        Where the event of the `.shp` leads, it comes last of those that are returned,
+        unless an order was asked for: it is the one that completes the bundle.
+        """
+        found = [self.upload(f"{base}{part}", text(part, version, rows)) for part in parts]
+        if parts is PARTS and self.settings.gate.kind is not GateKind.MANIFEST:
+            found = [*found[1:], found[0]]
+        return found
 
     def deliver(self, event: ObjectFinalized | IgnoredType | Malformed) -> Answer:
         """Deliver an event as `main.ingest` does, and tell how it was answered."""
@@ -404,7 +432,7 @@ class World:
     def _received(self, event: ObjectFinalized | IgnoredType | Malformed) -> Receipt:
         match event:
             case ObjectFinalized():
-                return self.intake(event)
+                return self.entrance(event)
             case IgnoredType(event_type):
                 return Receipt(Outcome.IGNORED, event_type)
             case Malformed(reason):

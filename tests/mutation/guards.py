@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutation.guard import Guard
 from tests.mutation.guards_of_events import INGEST, INTAKE
+from tests.mutation.guards_of_gates import LISTING, VERIFY
 from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
 from tests.mutation.guards_of_sweeps import LOOK, RECONCILE, REDRIVE, SWEEP
 from tests.mutation.guards_of_tasks import HANDED_OVER, WORK
@@ -11,6 +12,8 @@ from tests.mutation.guards_of_tasks import HANDED_OVER, WORK
 GUARDS: tuple[Guard, ...] = (
     *INTAKE,
     *INGEST,
+    *LISTING,
+    *VERIFY,
     *OWNERSHIP,
     *HEARTBEAT,
     *PUBLISHING,

@@ -10,7 +10,34 @@ _ready = guards_of("intake", "scenarios/test_readiness", "scenarios/test_held")
 _followed = guards_of("intake", "scenarios/test_ownership", "scenarios/test_failures")
 _delivered = guards_of("intake", "scenarios/test_delivery", "scenarios/test_overwrites")
 
+_listed = guards_of("intake", "scenarios/test_verify")
+
 INTAKE = (
+    _listed(
+        "what a listing has shown whole is read, whatever is recorded of it",
+        "whole = live is not None or component.bundle.archive",
+        "whole = component.bundle.archive",
+    ),
+    _listed(
+        "what was listed and never heard of has not rested",
+        "        if unheard:\n",
+        "        if False:\n",
+    ),
+    _listed(
+        "what was listed and is not taken yet is recorded",
+        "                self.note(component, pin.generation)\n",
+        "                pass\n",
+    ),
+    _listed(
+        "what was listed counts for an event recorded before, too",
+        "(unheard or newest == claim.generation > done)",
+        "(newest == claim.generation > done)",
+    ),
+    _listed(
+        "an event whose bundle lacks something comes back",
+        ", Outcome.LACKING})",
+        "})",
+    ),
     _names(
         "another bucket is none of ours",
         "if event.bucket != (self.settings.source_bucket or event.bucket):",
@@ -58,8 +85,8 @@ INTAKE = (
     ),
     _overtaken(
         "a listing adds only what no event has told",
-        "if pin.generation > known.components.get(pin.name, 0)\n                and ",
-        "if ",
+        "for pin in _newer(self.siblings(component), known)",
+        "for pin in self.siblings(component)",
     ),
     _overtaken(
         "neighbours are no siblings",
@@ -83,8 +110,8 @@ INTAKE = (
     ),
     _followed(
         "an event whose job is in progress comes back",
-        "UNSETTLED = frozenset({Outcome.IN_PROGRESS})",
-        "UNSETTLED = frozenset()",
+        "UNSETTLED = frozenset({Outcome.IN_PROGRESS, ",
+        "UNSETTLED = frozenset({",
     ),
     _followed(
         "a letter that is still to be sent is sent by the redelivery",
@@ -103,7 +130,7 @@ INTAKE = (
     ),
     _delivered(
         "a duplicate of what settles changes nothing and says so",
-        "if isinstance(decision, Settling) and newest == claim.generation > done:",
+        "if isinstance(decision, Settling) and (unheard or newest == claim.generation > done):",
         "if isinstance(decision, Settling):",
     ),
     _delivered(
@@ -123,8 +150,8 @@ INTAKE = (
     ),
     guards_of("intake", "scenarios/test_archives", "scenarios/test_overwrites")(
         "an archive is whole as it is",
-        "required = () if component.bundle.archive else self.settings.required",
-        "required = self.settings.required",
+        "whole = live is not None or component.bundle.archive",
+        "whole = live is not None",
     ),
     guards_of("intake", "scenarios/test_archives", "scenarios/test_reads")(
         "an archive has no siblings to list",

@@ -108,11 +108,6 @@ LOOK = (
         "if False:\n            stored = self.store.woken(due)",
     ),
     _looked(
-        "a listing takes nothing from bundles beside",
-        "if isinstance(component, Component) and component.bundle == bundle:",
-        "if isinstance(component, Component):",
-    ),
-    _looked(
         "a manifest that was found again learns of its job",
         "known_by_job = revision if standing and isinstance(decision, Dispatch) else None",
         "known_by_job = None",
@@ -124,10 +119,10 @@ LOOK = (
     ),
     _looked(
         "a bundle is given up once its letter is sent, not before",
-        "                self._give_up(stored.manifest, missing)\n"
+        "                self.letters.send(dead_letters.of_incomplete(stored.manifest, missing))\n"
         "                written = self.store.rest(stored, wake_at=None, finished=True)\n",
         "                written = self.store.rest(stored, wake_at=None, finished=True)\n"
-        "                self._give_up(stored.manifest, missing)\n",
+        "                self.letters.send(dead_letters.of_incomplete(stored.manifest, missing))\n",
     ),
     _looked(
         "a bundle that was taken back is dropped quietly",

@@ -2,7 +2,7 @@
 
 What a story makes of it without a kill is compared with what it ends in when the
 process dies at one call, before or after that takes effect: see `tests.stories`.
-Each sink is tried, down to its own calls.
+Each sink is tried, down to its own calls, and each gate.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from gate.sinks.address import SinkAddress
 from gate.sinks.cloud_storage import CloudStorageSink
 from tests.clouds import BUCKET, PREFIX, Located, MemoryCloud
+from tests.scenarios.gates import ENVIRONMENTS
 from tests.stories import (
     BASE,
     MOMENTS,
@@ -53,7 +54,13 @@ class CloudWorld(SinkWorld):
         return [int(pointer["order"]) for pointer in self.cloud.pointers]
 
 
-SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld)
+class VerifyWorld(SinkWorld):
+    """A deployment whose gate lists instead of remembering."""
+
+    defaults = ENVIRONMENTS["verify"]
+
+
+SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld, VerifyWorld)
 CASES = [
     pytest.param(
         sink, story, number, moment, id=f"{sink.__name__}-{story.__name__}-{number}-{name}-{moment}"

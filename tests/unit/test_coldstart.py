@@ -15,6 +15,7 @@ from google.auth.credentials import AnonymousCredentials
 
 from gate import settings
 from gate.dead_letters import LoggedDeadLetters
+from gate.verify import Verify
 from gate.wiring import Gate
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,9 @@ LATE = (
     "pyarrow",
     "shapely",
 )
+
+# What only another gate needs, which the default must not pay for.
+OF_OTHER_GATES = ("gate.listing", "gate.verify")
 
 SCRIPT = """
 import json, sys
@@ -66,6 +70,21 @@ def test_nothing_of_a_job_is_imported_at_the_start(start: dict[str, Any], librar
     """Issue 2, Speed: importing the entry point loads none of the libraries that a job needs."""
     assert library not in start["loaded"]
     assert "main" in start["loaded"]
+
+
+@pytest.mark.parametrize("module", OF_OTHER_GATES)
+def test_nothing_of_another_gate_is_imported_by_default(start: dict[str, Any], module: str) -> None:
+    """Issue 7: whoever does not choose another gate does not load it."""
+    assert module not in start["loaded"]
+
+
+def test_a_gate_is_built_when_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 7: events are given to the gate that the settings name."""
+    monkeypatch.setattr(Gate, "intake", None)
+    monkeypatch.setattr(Gate, "_listing", None)
+    asked = {"SINK": "gs://datasets/out", "SOURCE_BUCKET": "uploads"}
+    assert Gate(settings.load(asked)).entrance is None
+    assert isinstance(Gate(settings.load({**asked, "GATE": "verify"})).entrance, Verify)
 
 
 def test_no_client_is_built_at_the_start(start: dict[str, Any]) -> None:

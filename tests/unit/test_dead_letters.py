@@ -80,14 +80,14 @@ def test_the_same_letter_twice_counts_once() -> None:
 def test_a_letter_of_an_incomplete_bundle_names_what_there_is() -> None:
     """H5: the letter of a bundle without a job says what is missing, what is there and the cure."""
     known = Manifest(REVISION.bundle, components={"in/Roads.shp": 7, "in/roads.shp": 5})
-    error = IncompleteError(".dbf was never uploaded", where="gs://uploads/in/roads")
-    letter = dead_letters.of_manifest(known, error)
+    letter = dead_letters.of_incomplete(known, (".dbf", ".shx"))
+    cause = "gs://uploads/in/roads: .dbf .shx was never uploaded; .shp is there"
     assert letter.code == letter.body["code"] == "incomplete"
     assert letter.body == {
         "kind": "bundle",
         "code": "incomplete",
-        "message": f"gs://uploads/in/roads: .dbf was never uploaded; {IncompleteError.cure}",
-        "cause": "gs://uploads/in/roads: .dbf was never uploaded",
+        "message": f"{cause}; {IncompleteError.cure}",
+        "cause": cause,
         "cure": IncompleteError.cure,
         "bundle": "gs://uploads/in/roads",
         "bucket": "uploads",
@@ -95,8 +95,8 @@ def test_a_letter_of_an_incomplete_bundle_names_what_there_is() -> None:
         "pins": {".shp": {"name": "in/Roads.shp", "generation": "7"}},
     }
     newer = replace(known, components={"in/Roads.shp": 8})
-    assert dead_letters.of_manifest(known, error).dedupe_id == letter.dedupe_id
-    assert dead_letters.of_manifest(newer, error).dedupe_id != letter.dedupe_id
+    assert dead_letters.of_incomplete(known, (".dbf", ".shx")).dedupe_id == letter.dedupe_id
+    assert dead_letters.of_incomplete(newer, (".dbf", ".shx")).dedupe_id != letter.dedupe_id
 
 
 def test_a_letter_of_an_event_holds_its_beginning() -> None:

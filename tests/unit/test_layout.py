@@ -35,6 +35,7 @@ VALUES = (
     "gate.dead_letters",
     "gate.environment",
     "gate.events",
+    "gate.gating",
     "gate.log",
     "gate.settings",
     "gate.tasking",
@@ -56,6 +57,7 @@ USE_CASES = (
     "gate.intake",
     "gate.layers",
     "gate.ledger",
+    "gate.listing",
     "gate.look",
     "gate.ownership",
     "gate.publishing",
@@ -63,6 +65,7 @@ USE_CASES = (
     "gate.redrive",
     "gate.explain",
     "gate.sweep",
+    "gate.verify",
     "gate.work",
 )
 
@@ -86,11 +89,13 @@ MAY_IMPORT = (
     ("gate.dead_letters", (*CORE, "gate.events", "gate.log")),
     ("gate.variables", ()),
     ("gate.environment", ("gate.errors", "gate.variables")),
+    ("gate.gating", ("gate.environment",)),
     (
         "gate.settings",
         (
             *CORE,
             "gate.environment",
+            "gate.gating",
             "gate.sinks",
             "gate.sinks.address",
             "gate.sinks.postgis_address",
@@ -126,7 +131,9 @@ MAY_IMPORT = (
     ("gate.work", (*VALUES, *PORTS, "gate.ingest", "gate.intake")),
     ("gate.ledger", (*VALUES, "gate.ingest", "gate.intake")),
     ("gate.reconcile", (*VALUES, *PORTS, "gate.intake")),
-    ("gate.look", (*VALUES, *PORTS, "gate.intake")),
+    ("gate.listing", (*VALUES, *PORTS)),
+    ("gate.look", (*VALUES, *PORTS, "gate.intake", "gate.listing")),
+    ("gate.verify", (*VALUES, *PORTS, "gate.intake", "gate.listing")),
     ("gate.sweep", (*VALUES, *PORTS, "gate.handover", "gate.look", "gate.reconcile")),
     ("gate.inspect", (*VALUES, *PORTS, "gate.fetching", "gate.layers")),
     ("gate.inspect_text", ("gate.inspect", "gate.terminal")),

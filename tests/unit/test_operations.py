@@ -155,7 +155,10 @@ def test_what_nobody_knows_is_exit_code_1(run: Run, command: str, subject: str) 
     """A subject that leads nowhere is told on standard error, with what to give instead."""
     code, out, err = run(command, subject)
     assert (code, out) == (1, "")
-    assert err == f"{subject}: nothing is remembered of it; give a job or gs://BUCKET/NAME\n"
+    assert err == (
+        f"{subject}: nothing is remembered of it; give a job or gs://BUCKET/NAME, or see the log if"
+        " it is not whole yet, for only GATE=manifest remembers what waits\n"
+    )
 
 
 # --- dead letters -------------------------------------------------------------

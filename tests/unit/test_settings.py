@@ -8,8 +8,9 @@ import pytest
 
 from gate.environment import SettingsError
 from gate.errors import ConfigurationError
+from gate.gating import GateKind, Gating
 from gate.next_look import Patience
-from gate.settings import Sweeping, load
+from gate.settings import Sweeping, for_reading, load
 from gate.sinks.address import SinkAddress
 from gate.variables import VARIABLES
 
@@ -193,6 +194,7 @@ RANGES = [
     ("SETTLE_SECONDS", 0, 43_200),
     ("DEDUP_TTL_SECONDS", 86_401, 315_360_000),
     ("MANIFEST_TTL_SECONDS", 1, 315_360_000),
+    ("VERIFY_MAX_AGE_SECONDS", 1, 82_800),
     ("MAX_ATTEMPTS", 1, 1_000),
     ("LEASE_SECONDS", 1, 3_600),
     ("FUNCTION_TIMEOUT_SECONDS", 1, 3_600),
@@ -229,6 +231,25 @@ def test_every_number_is_bounded() -> None:
     """Case 64: the variables whose default is a number are those whose bounds are tested."""
     numbers = {variable.name for variable in VARIABLES if variable.default.isdigit()}
     assert numbers == {variable for variable, _, _ in RANGES}
+
+
+def test_the_gate_is_the_manifest_unless_another_is_named() -> None:
+    """Issue 7: `GATE` names the gate, and a name that is none is refused with those there are."""
+    assert load(LEAST).gate.kind is GateKind.MANIFEST
+    assert load({**LEAST, "GATE": "verify", "SOURCE_BUCKET": "uploads"}).gate == Gating(
+        GateKind.VERIFY, timedelta(hours=20)
+    )
+    with pytest.raises(SettingsError) as caught:
+        load({**LEAST, "GATE": "listing"})
+    assert caught.value.problems == ("GATE: 'listing' is no gate; use one of manifest, verify",)
+
+
+def test_the_verifying_gate_needs_the_name_of_its_bucket() -> None:
+    """Issue 7: what `GATE=verify` cannot see only a pass over the bucket finds."""
+    with pytest.raises(SettingsError, match="nothing but the pass over it sees") as caught:
+        load({**LEAST, "GATE": "verify"})
+    assert len(caught.value.problems) == 1
+    assert for_reading({"GATE": "verify"}).gate.kind is GateKind.MANIFEST
 
 
 def test_the_greatest_values_are_usable_together() -> None:
