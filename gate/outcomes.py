@@ -47,14 +47,20 @@ class Outcome(Enum):
         "`GATE=verify`: the bucket lacks a required file still; nothing is stored",
         "refused, to come again",
     )
+    SCHEDULED = (
+        "scheduled",
+        "`GATE=poll`: a task will look at the bundle, a new one or one that is there already;"
+        " nothing is stored",
+        "acknowledged",
+    )
     INCOMPLETE = (
         "incomplete",
-        "`GATE=verify`: a required file never came; nothing is stored",
+        "`GATE=verify` and `poll`: a required file never came; nothing is stored",
         "acknowledged, sent as a dead letter",
     )
     WITHDRAWN = (
         "withdrawn",
-        "`GATE=verify`: what was uploaded is not in the bucket any more",
+        "`GATE=verify` and `poll`: what was uploaded is not in the bucket any more",
         "acknowledged, nothing is stored",
     )
     STALE = ("stale", "recorded; a newer generation of the object is known", "acknowledged")

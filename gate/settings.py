@@ -9,7 +9,7 @@ from datetime import timedelta
 from gate import gating, policies, tasking
 from gate.environment import Environment, SettingsError
 from gate.errors import GateError
-from gate.gating import Gating
+from gate.gating import GateKind, Gating
 from gate.job import Limits
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.next_look import Patience
@@ -172,14 +172,16 @@ class _Loader:
         sweeping = self._sweeping(
             timedelta(seconds=settle), timedelta(seconds=manifest_ttl), timeout
         )
-        tasks = tasking.load(
-            self._stated, polled=False, timeout_seconds=timeout // timedelta(seconds=1)
-        )
         topic = self._stated.checked("DEAD_LETTER_TOPIC", _topic, "")
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._stated.checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._stated.text("SOURCE_PREFIX")
         gate = gating.load(self._stated, source_bucket)
+        tasks = tasking.load(
+            self._stated,
+            polled=gate.kind is GateKind.POLL,
+            timeout_seconds=timeout // timedelta(seconds=1),
+        )
         if isinstance(sink, SinkAddress) and source_bucket == sink.bucket:
             self._apart(sink, source_prefix)
         if self._stated.problems or sink is None:

@@ -57,12 +57,12 @@ def load(stated: Environment, *, polled: bool, timeout_seconds: int) -> Tasking:
     needed_by = "GATE=poll" if polled else ""
     if executor is Executor.TASKS:
         needed_by = "EXECUTOR=tasks"
-        if timeout_seconds > MOST_WORK_SECONDS:
-            stated.problem(
-                "FUNCTION_TIMEOUT_SECONDS",
-                f"{timeout_seconds} is longer than a task waits for the function `work`; deploy it"
-                f" with {MOST_WORK_SECONDS}",
-            )
+    if needed_by and timeout_seconds > MOST_WORK_SECONDS:
+        stated.problem(
+            "FUNCTION_TIMEOUT_SECONDS",
+            f"{timeout_seconds} is longer than a task waits for the function `work`; deploy it"
+            f" with {MOST_WORK_SECONDS}",
+        )
     tasking = Tasking(
         executor=executor,
         queue=stated.checked("TASK_QUEUE", _queue, ""),

@@ -81,7 +81,9 @@ VARIABLES = (
         "manifest",
         "What decides that a bundle is whole: `manifest` records each event; `verify` acts on the"
         " `.shp` alone and lists the bucket, and its event comes again until the rest is there;"
-        " it needs a `SOURCE_BUCKET`. [choosing.md](choosing.md) helps to choose.",
+        " `poll` lists the bucket in tasks. [choosing.md](choosing.md) helps to choose. `verify`"
+        " needs a `SOURCE_BUCKET`; `poll` needs `TASK_QUEUE`, `WORK_URL` and"
+        " `TASK_SERVICE_ACCOUNT`.",
     ),
     Variable(
         "VERIFY_MAX_AGE_SECONDS",
@@ -89,6 +91,19 @@ VARIABLES = (
         "With `GATE=verify`: how long after the upload of its `.shp` a bundle may lack a required"
         " file before it ends as a dead letter `incomplete`. An hour less than the day for which"
         " events come again, at most.",
+    ),
+    Variable(
+        "POLL_DELAY_SECONDS",
+        "30",
+        "With `GATE=poll`: how long after an upload its bundle is looked at, at the earliest; it"
+        " may be twice that, for uploads of one time share a look. The pause before the next look"
+        " doubles each time, up to 3600 s.",
+    ),
+    Variable(
+        "POLL_MAX_ATTEMPTS",
+        "30",
+        "With `GATE=poll`: how many looks may find a required file missing before the bundle ends"
+        " as a dead letter `incomplete`. With the defaults that is 23 hours after the upload.",
     ),
     Variable("CLAIM_COLLECTION", "claims", "The Firestore collection of claims."),
     Variable("MANIFEST_COLLECTION", "manifests", "The Firestore collection of manifests."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gate.ingest import Ending, Ingest
     from gate.inspect import Inspect
     from gate.listing import Listing
+    from gate.poll import Poll
     from gate.reconcile import Reconcile
     from gate.redrive import Redrive
     from gate.shapefile.port import Layer, OpenLayer, Unpack
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
     from gate.store.history import History
     from gate.store.port import StoredJob
     from gate.sweep import Sweep
+    from gate.tasks.port import Tasks
     from gate.verify import Verify
-    from gate.work import Work
+    from gate.work import Work, Worked
 
 __version__ = "0.1.0"
 
@@ -78,6 +80,8 @@ class Gate:
         match self.settings.gate.kind:
             case GateKind.VERIFY:
                 return self.verify
+            case GateKind.POLL:
+                return self.poll
             case _:
                 return self.intake
 
@@ -92,6 +96,21 @@ class Gate:
             self.letters,
             self.settings.required,
             self.settings.gate.max_age,
+            _now,
+        )
+
+    @cached_property
+    def poll(self) -> Poll:
+        """Return what takes in events by tasks, and takes their looks."""
+        from gate.poll import Poll
+
+        return Poll(
+            self.intake,
+            self._listing,
+            self.letters,
+            self._tasks,
+            self.settings.required,
+            self.settings.gate,
             _now,
         )
 
@@ -134,18 +153,29 @@ class Gate:
         if not self.settings.tasks.hands_over:
             return None
         from gate.handover import Handover
+
+        return Handover(self._tasks)
+
+    @cached_property
+    def _tasks(self) -> Tasks:
         from gate.tasks.cloud_tasks import CloudTasks
 
-        return Handover(CloudTasks(self.settings.tasks))
+        return CloudTasks(self.settings.tasks)
 
     @cached_property
     def work(self) -> Work:
-        """Return what carries out the calls of tasks."""
-        from gate.handover import KIND
-        from gate.work import JobWork, Work
+        """Return what carries out the calls of tasks.
+
+        Looks are taken whatever the gate is: some may be left of another.
+        """
+        from gate import handover, poll
+        from gate.work import JobWork, LookWork, Work
+
+        def look(payload: Mapping[str, object]) -> Worked | None:
+            return LookWork(self.poll, self.run)(payload)
 
         run = JobWork(self._store, self.settings, self.ingest, _token, self._ready)
-        return Work({KIND: run}, self.letters)
+        return Work({handover.KIND: run, poll.KIND: look}, self.letters)
 
     @cached_property
     def redrive(self) -> Redrive:

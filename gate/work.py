@@ -1,4 +1,4 @@
-"""What tasks call: each kind of task, and the kind that runs a job.
+"""What tasks call: each kind of task, the one that looks at a bundle and the one that runs a job.
 
 A task is called until a call succeeds, so what it asks for is decided anew in each:
 
@@ -23,6 +23,7 @@ from gate.identity import is_id
 from gate.ingest import Ending
 from gate.intake import Receipt
 from gate.outcomes import Outcome
+from gate.poll import Poll, poll_task
 from gate.settings import Settings
 from gate.store.port import Store, StoredJob
 
@@ -63,6 +64,25 @@ class Work:
         reason = "its body is not that of a task of ours"
         self.letters.send(dead_letters.of_event(Malformed(reason, call.raw, call.task)))
         return Worked(Receipt(Outcome.MALFORMED, reason))
+
+
+@dataclass(frozen=True, slots=True)
+class LookWork:
+    """Look at the bundle that a task names, and run the job that this leads to.
+
+    `run` runs a job that was claimed, or gives it to another task.
+    """
+
+    poll: Poll
+    run: Callable[[StoredJob], Ending | None]
+
+    def __call__(self, payload: Mapping[str, object]) -> Worked | None:
+        """Take the look. Raises what `Poll.look` raises, and what the queue raises."""
+        task = poll_task(payload)
+        if task is None:
+            return None
+        receipt = self.poll.look(task)
+        return Worked(receipt, self.run(receipt.work) if receipt.work else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from gate import dead_letters, events, settings
+from gate import dead_letters, events, poll, settings
 from gate.calls import Call
 from gate.dead_letters import DeadLetter
 from gate.errors import (
@@ -46,6 +46,7 @@ from gate.look import Look
 from gate.manifest import Decision, Dispatch, Manifest, Settling, decide
 from gate.names import Bundle, Component, parse
 from gate.overrides import NOTHING, Overrides
+from gate.poll import Poll, poll_task
 from gate.reconcile import Reconcile
 from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
@@ -58,8 +59,9 @@ from gate.store.memory_history import MemoryHistory
 from gate.store.port import Claim, Incomplete, StoredJob
 from gate.sweep import Sweep
 from gate.tasks.memory import MemoryTasks
+from gate.tasks.port import Task
 from gate.verify import Verify
-from gate.work import JobWork, Work, Worked
+from gate.work import JobWork, LookWork, Work, Worked
 
 BUCKET = "uploads"
 PARTS = (".shp", ".shx", ".dbf")
@@ -188,6 +190,19 @@ class Store(Watched):
         if isinstance(answer, Incomplete):
             return answer
         return self._faults.run("store.read", lambda: self._port.record(claim))
+
+
+class Queue(MemoryTasks):
+    """The queue in memory, which remembers every task that it was asked to take."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(clock)
+        self.asked: list[Task] = []
+
+    def enqueue(self, task: Task) -> bool:
+        """See `Tasks.enqueue`."""
+        self.asked.append(task)
+        return super().enqueue(task)
 
 
 class Letters:
@@ -338,7 +353,7 @@ class World:
             heartbeat=lambda _pulse: nullcontext(),
             shutting_down=lambda: self.stopping,
         )
-        self.queue = MemoryTasks(lambda: self.clock.now)
+        self.queue = Queue(lambda: self.clock.now)
         tasks: Any = Watched("tasks", self.queue, self.faults)
         self.handover = Handover(tasks) if self.settings.tasks.hands_over else None
         self.called: list[Worked | None] = []
@@ -349,7 +364,17 @@ class World:
             lambda: f"token-{next(self._numbers)}",
             lambda: self.faults.run("ready", lambda: None),
         )
-        self.work = Work({KIND: run_job}, self.letters)
+        self.poll = Poll(
+            self.intake,
+            Listing(source, self.intake.parsed),
+            self.letters,
+            tasks,
+            self.settings.required,
+            self.settings.gate,
+            lambda: self.clock.now,
+        )
+        look = LookWork(self.poll, self.run)
+        self.work = Work({KIND: run_job, poll.KIND: look}, self.letters)
         history = MemoryHistory(self.store)
         self.redrive = Redrive(
             store, history, source, self.settings, lambda: f"token-{next(self._numbers)}"
@@ -377,8 +402,29 @@ class World:
     @property
     def entrance(self) -> Callable[[ObjectFinalized], Receipt]:
         """Return what an event is given to, as the settings say."""
-        verifying = self.settings.gate.kind is GateKind.VERIFY
-        return self.verify if verifying else self.intake
+        match self.settings.gate.kind:
+            case GateKind.VERIFY:
+                return self.verify
+            case GateKind.POLL:
+                return self._polled
+            case _:
+                return self.intake
+
+    def _polled(self, event: ObjectFinalized) -> Receipt:
+        """Take in an event by a task. That of a `.shp` is called at once, ahead of its time.
+
+        So that event leads, as it does elsewhere. Its task may have been called
+        before, as any may be, and it stays in the queue if the call fails.
+        """
+        receipt = self.poll(event)
+        if receipt.outcome is Outcome.SCHEDULED and event.name.lower().endswith(".shp"):
+            asked = self.queue.asked[-1]
+            task = poll_task(asked.payload)
+            assert task
+            receipt = self.poll.look(task)
+            if not receipt.redeliver and asked in self.queue.waiting:
+                self.queue.lose(asked.name)
+        return receipt
 
     def upload(
         self, name: str, payload: bytes = b"-", metadata: Mapping[str, str] | None = None
@@ -459,11 +505,13 @@ class World:
     def settle(self, *pending: ObjectFinalized, pause_seconds: float = 31) -> None:
         """Deliver the events until all are acknowledged, then sweep until all is done.
 
-        Time passes between. What still lacks a file counts as done.
+        Time passes between. What still lacks a file counts as done; and so does a look
+        that is to come, if none of the events is that of a `.shp`: tasks may be late.
         """
         self.redeliver(*pending, pause_seconds=pause_seconds)
+        leading = not pending or any(event.name.lower().endswith(".shp") for event in pending)
         for _ in range(ROUNDS):
-            if not self.unsettled:
+            if not (self.unsettled or (leading and self.looks)):
                 return
             self.clock.advance(pause_seconds)
             self.swept()
@@ -503,6 +551,12 @@ class World:
         ]
         return jobs + manifests
 
+    @property
+    def looks(self) -> list[Task]:
+        """Return the tasks that are to look at a bundle for the first time after an upload."""
+        looks = [task for task in self.queue.waiting if task.payload["kind"] == poll.KIND]
+        return [task for task in looks if task.payload["attempt"] == 1]
+
     def _decision(self, document: Mapping[str, Any]) -> Decision:
         return decide(
             manifest_from(bundle_from(document), document),
@@ -518,6 +572,11 @@ class World:
                 if self._seen.get(basename) is not dataset:
                     self._seen[basename] = dataset
                     self.effects.append(dataset.publication.revision)
+
+    @property
+    def documents(self) -> int:
+        """Return how many documents there are, of all kinds."""
+        return len(self.store.claims) + len(self.store.manifests) + len(self.store.jobs)
 
     @property
     def outcomes(self) -> list[Outcome | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutation.guard import Guard
 from tests.mutation.guards_of_events import INGEST, INTAKE
-from tests.mutation.guards_of_gates import LISTING, VERIFY
+from tests.mutation.guards_of_gates import LISTING, POLL, VERIFY
 from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
 from tests.mutation.guards_of_sweeps import LOOK, RECONCILE, REDRIVE, SWEEP
 from tests.mutation.guards_of_tasks import HANDED_OVER, WORK
@@ -14,6 +14,7 @@ GUARDS: tuple[Guard, ...] = (
     *INGEST,
     *LISTING,
     *VERIFY,
+    *POLL,
     *OWNERSHIP,
     *HEARTBEAT,
     *PUBLISHING,

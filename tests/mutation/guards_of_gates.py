@@ -63,3 +63,63 @@ VERIFY = (
         "if occurred_at and self.clock() - occurred_at < self.max_age:",
     ),
 )
+
+_polled = guards_of("poll", "scenarios/test_poll")
+
+POLL = (
+    _polled(
+        "an archive has nothing to be looked for",
+        "if component.bundle.archive:",
+        "if False:",
+    ),
+    _polled(
+        "a look lists the bucket after all uploads that share it",
+        "due_seconds = (number + 2) * delay_seconds",
+        "due_seconds = number * delay_seconds",
+    ),
+    _polled(
+        "uploads of another time have a task of another name",
+        'return f"slot {number} of {delay_seconds} s", due_at',
+        'return "slot", due_at',
+    ),
+    _polled(
+        "the next look has a name of its own",
+        'return Task(f"{self.chain}-{self.attempt}", payload, due_at)',
+        "return Task(self.chain, payload, due_at)",
+    ),
+    _polled(
+        "a time to come is not believed",
+        "if at is None or at - now > delay:",
+        "if at is None:",
+    ),
+    _polled(
+        "a look whose time has passed is taken at once",
+        "due_at = None if past else datetime.fromtimestamp(due_seconds, UTC)",
+        "due_at = datetime.fromtimestamp(due_seconds, UTC)",
+    ),
+    _polled(
+        "what was taken back is not looked for",
+        "if not found:",
+        "if False:",
+    ),
+    _polled(
+        "nobody looks for ever",
+        "if task.attempt >= self.gating.most_looks:",
+        "if False:",
+    ),
+    _polled(
+        "what settings no longer count as a component is left alone",
+        "if isinstance(component, Reason):",
+        "if False:",
+    ),
+    _polled(
+        "a task that is none is told from one that is",
+        "} if is_id(chain) and attempt > 0:",
+        "}:",
+    ),
+    _polled(
+        "the newest object is recorded, so that a task called again finds its job",
+        "max(found, key=lambda one: (one[1].generation, one[1].name))",
+        "min(found, key=lambda one: (one[1].generation, one[1].name))",
+    ),
+)

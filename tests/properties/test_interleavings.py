@@ -48,7 +48,11 @@ PATIENCE = {
     "SOURCE_BUCKET": BUCKET,
     "VERIFY_MAX_AGE_SECONDS": "600",
 }
-LETTERS = {"manifest": {"mixed_spellings"}, "verify": {"mixed_spellings", "incomplete"}}
+LETTERS = {
+    "manifest": {"mixed_spellings"},
+    "verify": {"mixed_spellings", "incomplete"},
+    "poll": {"mixed_spellings", "incomplete"},
+}
 
 # What a step does is drawn as small numbers, so that a failing history shrinks.
 upload = st.tuples(st.just("upload"), st.sampled_from(BASES), st.sampled_from(ALL_PARTS))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenarios.gates import ENVIRONMENTS, MANIFEST_ONLY, MODULES
+from tests.scenarios.gates import ENVIRONMENTS, MODULES, gates_of
 from tests.world import World
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Play a scenario by every gate that it is about."""
     module = metafunc.module.__name__.rpartition(".")[2]
-    excepted = {test for tests in MANIFEST_ONLY.values() for test in tests}
-    if module in MODULES and metafunc.function.__name__ not in excepted:
-        metafunc.parametrize("gate", ENVIRONMENTS, indirect=True)
+    if module in MODULES:
+        metafunc.parametrize("gate", gates_of(metafunc.function.__name__), indirect=True)
 
 
 @pytest.fixture(autouse=True)

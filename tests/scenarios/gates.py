@@ -2,7 +2,7 @@
 
 All of them by the manifest. Those of the modules below by the other gates too, but for
 the ones that are about how the manifest comes to its decision: each with its reason.
-What the other gates do in their place stands in `test_verify`.
+What the other gates do in their place stands in `test_verify` and `test_poll`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,13 @@ from tests.world import BUCKET
 ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
     "manifest": {},
     "verify": {"GATE": "verify", "SOURCE_BUCKET": BUCKET},
+    "poll": {
+        "GATE": "poll",
+        "SOURCE_BUCKET": BUCKET,
+        "TASK_QUEUE": "projects/p/locations/l/queues/gate",
+        "WORK_URL": "https://work.example",
+        "TASK_SERVICE_ACCOUNT": "tasks@p.iam.gserviceaccount.com",
+    },
 }
 
 MODULES = (
@@ -107,3 +114,37 @@ MANIFEST_ONLY: Mapping[str, tuple[str, ...]] = {
         "test_output_in_the_source_bucket_starts_nothing",
     ),
 }
+
+# The same, of those that hold by `GATE=verify`.
+NOT_BY_POLL: Mapping[str, tuple[str, ...]] = {
+    "the worker's place is taken by the event that dispatched; here a look did, for no event": (
+        "test_a_late_swap_counts_once",
+        "test_a_superseded_worker_that_was_replaced_writes_nothing",
+        "test_a_worker_stops_within_one_batch_of_being_replaced",
+        "test_a_zombie_cannot_complete",
+        "test_a_zombie_cannot_fail_the_new_holder",
+        "test_a_zombie_swap_after_the_new_holder_changes_nothing",
+    ),
+    "an event of an older generation, or of none, leads; a look takes the newest that it lists": (
+        "test_a_generation_that_never_was_has_replaced_nothing",
+        "test_a_newer_revision_goes_before_a_held_one",
+        "test_a_newer_revision_that_is_not_yet_published_supersedes_too",
+        "test_an_object_that_was_replaced_meanwhile_supersedes_a_held_job",
+        "test_an_older_generation_changes_nothing",
+    ),
+    "the time is told to the second, and other looks are taken in it": (
+        "test_a_manifest_that_is_gone_needs_no_note",
+        "test_a_manifest_that_the_sweep_has_not_seen_does_not_expire",
+        "test_a_manifest_with_nothing_pending_may_expire",
+        "test_unsent_letters_keep_no_job_waiting",
+    ),
+}
+
+
+def gates_of(test: str) -> tuple[str, ...]:
+    """Return the gates by which a test of one of the modules is played."""
+    if any(test in tests for tests in MANIFEST_ONLY.values()):
+        return ("manifest",)
+    if any(test in tests for tests in NOT_BY_POLL.values()):
+        return ("manifest", "verify")
+    return tuple(ENVIRONMENTS)

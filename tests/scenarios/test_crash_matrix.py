@@ -60,7 +60,13 @@ class VerifyWorld(SinkWorld):
     defaults = ENVIRONMENTS["verify"]
 
 
-SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld, VerifyWorld)
+class PollWorld(SinkWorld):
+    """A deployment whose gate lists in tasks."""
+
+    defaults = ENVIRONMENTS["poll"]
+
+
+SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld, VerifyWorld, PollWorld)
 CASES = [
     pytest.param(
         sink, story, number, moment, id=f"{sink.__name__}-{story.__name__}-{number}-{name}-{moment}"

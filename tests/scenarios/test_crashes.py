@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gate.errors import StorageBusyError, StoreBusyError
+from gate.errors import QueueBusyError, StorageBusyError, StoreBusyError
 from gate.events import ObjectFinalized
 from gate.job import State
 from tests.scenarios.gates import ENVIRONMENTS
@@ -24,6 +24,7 @@ ERRORS = {
     "source": StorageBusyError("503"),
     "sink": StorageBusyError("503"),
     "letters": StoreBusyError("unavailable"),
+    "tasks": QueueBusyError("unavailable"),
 }
 FAULTS: dict[str, Callable[[World, int, str], None]] = {
     "killed before": lambda world, call, _: world.faults.before(call, raising(Crash())),
@@ -64,6 +65,7 @@ Story = Callable[[World], list[ObjectFinalized]]
 STORIES: dict[str, tuple[Story, ...]] = {
     "manifest": (once, replaced, broken),
     "verify": (once, broken),
+    "poll": (once, replaced, broken),
 }
 
 

@@ -40,11 +40,6 @@ def world() -> World:
     return world
 
 
-def nothing_stored(world: World) -> bool:
-    """Tell whether no document was written."""
-    return not (world.store.claims or world.store.manifests or world.store.jobs)
-
-
 def passed(world: World) -> None:
     """Let an hour pass, then sweep until a pass over the bucket has led to all it could."""
     world.clock.advance(HOUR)
@@ -62,7 +57,7 @@ def test_the_shp_waits_for_the_rest_and_stores_nothing(world: World) -> None:
     assert world.deliveries[0].receipt
     assert world.deliveries[0].receipt.detail == "needs .shx .dbf"
     assert world.faults.calls == ["source.siblings"] * 2
-    assert nothing_stored(world)
+    assert world.documents == 0
 
 
 def test_other_files_are_left_to_the_shp(world: World) -> None:
@@ -267,7 +262,7 @@ def test_a_shp_that_was_taken_back_is_acknowledged(world: World) -> None:
     assert world.deliver(shape) is Answer.ACK
     assert world.outcomes == [Outcome.WITHDRAWN]
     assert world.sent.sent == []
-    assert nothing_stored(world)
+    assert world.documents == 0
 
 
 def test_a_bundle_that_never_becomes_whole_is_a_dead_letter(world: World) -> None:
@@ -285,7 +280,7 @@ def test_a_bundle_that_never_becomes_whole_is_a_dead_letter(world: World) -> Non
         "gs://uploads/in/roads: .dbf was never uploaded; .shp .shx is there"
     )
     assert letter.body["pins"][".shp"]["generation"] == str(shape.generation)
-    assert nothing_stored(world)
+    assert world.documents == 0
 
 
 def test_age_never_keeps_a_whole_bundle_out(world: World) -> None:

@@ -15,8 +15,10 @@ from google.auth.credentials import AnonymousCredentials
 
 from gate import settings
 from gate.dead_letters import LoggedDeadLetters
+from gate.poll import Poll
 from gate.verify import Verify
 from gate.wiring import Gate
+from tests.scenarios.gates import ENVIRONMENTS
 
 ROOT = Path(__file__).parents[2]
 LATE = (
@@ -32,7 +34,7 @@ LATE = (
 )
 
 # What only another gate needs, which the default must not pay for.
-OF_OTHER_GATES = ("gate.listing", "gate.verify")
+OF_OTHER_GATES = ("gate.listing", "gate.poll", "gate.tasks.port", "gate.verify")
 
 SCRIPT = """
 import json, sys
@@ -82,9 +84,14 @@ def test_a_gate_is_built_when_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     """Issue 7: events are given to the gate that the settings name."""
     monkeypatch.setattr(Gate, "intake", None)
     monkeypatch.setattr(Gate, "_listing", None)
-    asked = {"SINK": "gs://datasets/out", "SOURCE_BUCKET": "uploads"}
-    assert Gate(settings.load(asked)).entrance is None
-    assert isinstance(Gate(settings.load({**asked, "GATE": "verify"})).entrance, Verify)
+    monkeypatch.setattr(Gate, "_tasks", None)
+    chosen = {
+        name: Gate(settings.load({"SINK": "gs://datasets/out", **environment})).entrance
+        for name, environment in ENVIRONMENTS.items()
+    }
+    assert chosen["manifest"] is None
+    assert isinstance(chosen["verify"], Verify)
+    assert isinstance(chosen["poll"], Poll)
 
 
 def test_no_client_is_built_at_the_start(start: dict[str, Any]) -> None:

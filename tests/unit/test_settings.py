@@ -13,6 +13,7 @@ from gate.next_look import Patience
 from gate.settings import Sweeping, for_reading, load
 from gate.sinks.address import SinkAddress
 from gate.variables import VARIABLES
+from tests.scenarios.gates import ENVIRONMENTS
 
 LEAST = {"SINK": "gs://datasets/out"}
 
@@ -195,6 +196,8 @@ RANGES = [
     ("DEDUP_TTL_SECONDS", 86_401, 315_360_000),
     ("MANIFEST_TTL_SECONDS", 1, 315_360_000),
     ("VERIFY_MAX_AGE_SECONDS", 1, 82_800),
+    ("POLL_DELAY_SECONDS", 1, 3_600),
+    ("POLL_MAX_ATTEMPTS", 1, 1_000),
     ("MAX_ATTEMPTS", 1, 1_000),
     ("LEASE_SECONDS", 1, 3_600),
     ("FUNCTION_TIMEOUT_SECONDS", 1, 3_600),
@@ -237,11 +240,13 @@ def test_the_gate_is_the_manifest_unless_another_is_named() -> None:
     """Issue 7: `GATE` names the gate, and a name that is none is refused with those there are."""
     assert load(LEAST).gate.kind is GateKind.MANIFEST
     assert load({**LEAST, "GATE": "verify", "SOURCE_BUCKET": "uploads"}).gate == Gating(
-        GateKind.VERIFY, timedelta(hours=20)
+        GateKind.VERIFY, timedelta(hours=20), timedelta(seconds=30), 30
     )
     with pytest.raises(SettingsError) as caught:
         load({**LEAST, "GATE": "listing"})
-    assert caught.value.problems == ("GATE: 'listing' is no gate; use one of manifest, verify",)
+    assert caught.value.problems == (
+        "GATE: 'listing' is no gate; use one of manifest, verify, poll",
+    )
 
 
 def test_the_verifying_gate_needs_the_name_of_its_bucket() -> None:
@@ -250,6 +255,32 @@ def test_the_verifying_gate_needs_the_name_of_its_bucket() -> None:
         load({**LEAST, "GATE": "verify"})
     assert len(caught.value.problems) == 1
     assert for_reading({"GATE": "verify"}).gate.kind is GateKind.MANIFEST
+
+
+def test_the_polling_gate_needs_a_queue() -> None:
+    """Issue 7: `GATE=poll` without a queue, an address and an account does not start."""
+    with pytest.raises(SettingsError) as caught:
+        load({**LEAST, "GATE": "poll"})
+    assert caught.value.problems == tuple(
+        f"{variable}: is not set, and GATE=poll needs it"
+        for variable in ("TASK_QUEUE", "WORK_URL", "TASK_SERVICE_ACCOUNT")
+    )
+    assert load({**LEAST, **ENVIRONMENTS["poll"]}).gate.kind is GateKind.POLL
+
+
+def test_a_function_that_runs_what_it_looks_at_ends_before_its_task_gives_up() -> None:
+    """Issue 7: `work` runs jobs with `GATE=poll` too, so that its time is bounded by its task's."""
+    with pytest.raises(SettingsError, match="longer than a task waits"):
+        load({**LEAST, **ENVIRONMENTS["poll"], "FUNCTION_TIMEOUT_SECONDS": "1801"})
+
+
+def test_looks_pause_for_an_hour_at_most() -> None:
+    """Issue 7: the pause after a look doubles, and no number of looks leads beyond an hour."""
+    gate = load(LEAST).gate
+    pauses = [gate.pause_after(looks).total_seconds() for looks in (1, 2, 3, 7, 8, 1000)]
+    assert pauses == [30, 60, 120, 1920, 3600, 3600]
+    whole_seconds = sum(gate.pause_after(looks).total_seconds() for looks in range(1, 30))
+    assert 22 * 3600 < whole_seconds < 24 * 3600
 
 
 def test_the_greatest_values_are_usable_together() -> None:
