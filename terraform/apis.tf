@@ -1,5 +1,5 @@
 locals {
-  apis = toset([
+  apis = toset(concat([
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",
@@ -14,7 +14,7 @@ locals {
     "run.googleapis.com",
     "secretmanager.googleapis.com",
     "storage.googleapis.com",
-  ])
+  ], var.cloud_sql_instance == null ? [] : ["sqladmin.googleapis.com"]))
 }
 
 resource "google_project_service" "apis" {

@@ -42,19 +42,25 @@ resource "google_artifact_registry_repository" "images" {
   description   = "Images of the functions of ${var.name}"
   labels        = var.labels
 
-  cleanup_policies {
-    id     = "keep-the-last-ten"
-    action = "KEEP"
-    most_recent_versions {
-      keep_count = 10
-    }
-  }
+  dynamic "cleanup_policies" {
+    for_each = jsondecode(file("${path.module}/policies/images-cleanup.json"))
+    content {
+      id     = cleanup_policies.value.name
+      action = upper(cleanup_policies.value.action.type)
 
-  cleanup_policies {
-    id     = "delete-after-a-month"
-    action = "DELETE"
-    condition {
-      older_than = "2592000s"
+      dynamic "most_recent_versions" {
+        for_each = try([cleanup_policies.value.mostRecentVersions], [])
+        content {
+          keep_count = most_recent_versions.value.keepCount
+        }
+      }
+
+      dynamic "condition" {
+        for_each = try([cleanup_policies.value.condition], [])
+        content {
+          older_than = condition.value.olderThan
+        }
+      }
     }
   }
 

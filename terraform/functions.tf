@@ -7,18 +7,32 @@ locals {
     SOURCE_BUCKET            = var.source_bucket
     SOURCE_PREFIX            = var.source_prefix
   })
+
+  # Each is named by its entry point in main.py.
+  functions = {
+    ingest = {
+      description   = "Takes the events of gs://${var.source_bucket} and loads each version of each shapefile once"
+      max_instances = var.max_instances
+    }
+    sweep = {
+      description   = "Finishes what events began, and finds what they missed"
+      max_instances = 1
+    }
+  }
 }
 
-resource "google_cloudfunctions2_function" "ingest" {
+resource "google_cloudfunctions2_function" "gate" {
+  for_each = local.functions
+
   project     = var.project_id
-  name        = "${var.name}-ingest"
+  name        = "${var.name}-${each.key}"
   location    = var.region
-  description = "Takes the events of gs://${var.source_bucket} and loads each version of each shapefile once"
+  description = each.value.description
   labels      = var.labels
 
   build_config {
     runtime           = "python311"
-    entry_point       = "ingest"
+    entry_point       = each.key
     service_account   = google_service_account.build.name
     docker_repository = google_artifact_registry_repository.images.id
 
@@ -35,7 +49,7 @@ resource "google_cloudfunctions2_function" "ingest" {
     available_memory                 = var.memory
     environment_variables            = local.environment
     ingress_settings                 = "ALLOW_INTERNAL_ONLY"
-    max_instance_count               = var.max_instances
+    max_instance_count               = each.value.max_instances
     max_instance_request_concurrency = 1
     service_account_email            = google_service_account.runtime.email
     timeout_seconds                  = var.timeout_seconds
@@ -53,61 +67,18 @@ resource "google_cloudfunctions2_function" "ingest" {
     }
   }
 
-  event_trigger {
-    event_type            = "google.cloud.storage.object.v1.finalized"
-    trigger_region        = local.source_location
-    retry_policy          = "RETRY_POLICY_RETRY"
-    service_account_email = google_service_account.trigger.email
+  # A function without one is called over HTTP.
+  dynamic "event_trigger" {
+    for_each = each.key == "ingest" ? [local.source_bucket] : []
+    content {
+      event_type            = "google.cloud.storage.object.v1.finalized"
+      trigger_region        = local.source_location
+      retry_policy          = "RETRY_POLICY_RETRY"
+      service_account_email = google_service_account.trigger.email
 
-    event_filters {
-      attribute = "bucket"
-      value     = local.source_bucket
-    }
-  }
-
-  depends_on = [google_project_service.apis, time_sleep.grants]
-}
-
-resource "google_cloudfunctions2_function" "sweep" {
-  project     = var.project_id
-  name        = "${var.name}-sweep"
-  location    = var.region
-  description = "Finishes what events began, and finds what they missed"
-  labels      = var.labels
-
-  build_config {
-    runtime           = "python311"
-    entry_point       = "sweep"
-    service_account   = google_service_account.build.name
-    docker_repository = google_artifact_registry_repository.images.id
-
-    source {
-      storage_source {
-        bucket = google_storage_bucket_object.code.bucket
-        object = google_storage_bucket_object.code.name
-      }
-    }
-  }
-
-  service_config {
-    available_cpu                    = tostring(var.cpu)
-    available_memory                 = var.memory
-    environment_variables            = local.environment
-    ingress_settings                 = "ALLOW_INTERNAL_ONLY"
-    max_instance_count               = 1
-    max_instance_request_concurrency = 1
-    service_account_email            = google_service_account.runtime.email
-    timeout_seconds                  = var.timeout_seconds
-    vpc_connector                    = var.vpc_connector
-    vpc_connector_egress_settings    = var.vpc_connector == null ? null : "PRIVATE_RANGES_ONLY"
-
-    dynamic "secret_environment_variables" {
-      for_each = var.secrets
-      content {
-        key        = secret_environment_variables.key
-        project_id = data.google_project.this[0].number
-        secret     = secret_environment_variables.value
-        version    = "latest"
+      event_filters {
+        attribute = "bucket"
+        value     = event_trigger.value
       }
     }
   }
@@ -140,11 +111,11 @@ resource "google_cloud_scheduler_job" "sweep" {
 
   http_target {
     http_method = "POST"
-    uri         = google_cloudfunctions2_function.sweep.service_config[0].uri
+    uri         = google_cloudfunctions2_function.gate["sweep"].service_config[0].uri
 
     oidc_token {
       service_account_email = google_service_account.scheduler.email
-      audience              = google_cloudfunctions2_function.sweep.service_config[0].uri
+      audience              = google_cloudfunctions2_function.gate["sweep"].service_config[0].uri
     }
   }
 

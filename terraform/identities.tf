@@ -64,27 +64,27 @@ resource "google_project_iam_member" "trigger" {
 
 resource "google_cloud_run_v2_service_iam_member" "trigger" {
   project  = var.project_id
-  location = google_cloudfunctions2_function.ingest.location
-  name     = google_cloudfunctions2_function.ingest.name
+  location = google_cloudfunctions2_function.gate["ingest"].location
+  name     = google_cloudfunctions2_function.gate["ingest"].name
   role     = "roles/run.invoker"
   member   = google_service_account.trigger.member
 
   # A function that is made anew has lost its grants.
   lifecycle {
-    replace_triggered_by = [google_cloudfunctions2_function.ingest.id]
+    replace_triggered_by = [google_cloudfunctions2_function.gate["ingest"].id]
   }
 }
 
 resource "google_cloud_run_v2_service_iam_member" "scheduler" {
   project  = var.project_id
-  location = google_cloudfunctions2_function.sweep.location
-  name     = google_cloudfunctions2_function.sweep.name
+  location = google_cloudfunctions2_function.gate["sweep"].location
+  name     = google_cloudfunctions2_function.gate["sweep"].name
   role     = "roles/run.invoker"
   member   = google_service_account.scheduler.member
 
   # A function that is made anew has lost its grants.
   lifecycle {
-    replace_triggered_by = [google_cloudfunctions2_function.sweep.id]
+    replace_triggered_by = [google_cloudfunctions2_function.gate["sweep"].id]
   }
 }
 
@@ -135,10 +135,18 @@ resource "google_secret_manager_secret_iam_member" "runtime" {
   depends_on = [google_project_service.apis]
 }
 
+# One instance only.
 resource "google_project_iam_member" "runtime_cloud_sql" {
-  for_each = toset(var.cloud_sql_iam ? ["roles/cloudsql.client", "roles/cloudsql.instanceUser"] : [])
+  count = var.cloud_sql_instance == null ? 0 : 1
 
   project = var.project_id
-  role    = each.key
+  role    = "roles/cloudsql.client"
   member  = google_service_account.runtime.member
+
+  condition {
+    title      = "${var.name}-cloud-sql"
+    expression = "resource.name == \"projects/${var.project_id}/instances/${reverse(split(":", var.cloud_sql_instance))[0]}\" && resource.type == \"sqladmin.googleapis.com/Instance\""
+  }
+
+  depends_on = [google_project_service.apis]
 }

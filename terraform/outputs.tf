@@ -10,12 +10,12 @@ output "datasets" {
 
 output "ingest_function" {
   description = "The function that takes events, for `python -m gate doctor` and the log."
-  value       = google_cloudfunctions2_function.ingest.name
+  value       = google_cloudfunctions2_function.gate["ingest"].name
 }
 
 output "sweep_function" {
   description = "The function that the scheduler calls."
-  value       = google_cloudfunctions2_function.sweep.name
+  value       = google_cloudfunctions2_function.gate["sweep"].name
 }
 
 output "dead_letter_subscription" {

@@ -40,12 +40,15 @@ resource "google_storage_bucket" "output" {
     enabled = true
   }
 
-  lifecycle_rule {
-    condition {
-      days_since_noncurrent_time = 7
-    }
-    action {
-      type = "Delete"
+  dynamic "lifecycle_rule" {
+    for_each = jsondecode(file("${path.module}/policies/datasets-lifecycle.json")).rule
+    content {
+      condition {
+        days_since_noncurrent_time = lifecycle_rule.value.condition.daysSinceNoncurrentTime
+      }
+      action {
+        type = lifecycle_rule.value.action.type
+      }
     }
   }
 

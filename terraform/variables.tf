@@ -47,6 +47,11 @@ variable "labels" {
   description = "Labels for all that can bear some."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for key, label in var.labels : can(regex("^[a-z][a-z0-9_-]{0,62}$", key)) && can(regex("^[a-z0-9_-]{0,63}$", label))])
+    error_message = "labels are lower-case letters, digits, - and _, up to 63 of them; a key begins with a letter."
+  }
 }
 
 # --- input and output ------------------------------------------------------------
@@ -61,18 +66,33 @@ variable "source_location" {
   description = "The location of source_bucket: a region, or one such as EU. Its trigger must be in the same place. Null: region."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.source_location == null ? true : can(regex("^[A-Za-z]+[A-Za-z0-9-]*$", var.source_location))
+    error_message = "source_location is what `gcloud storage buckets describe` prints as location, such as EU or europe-west1."
+  }
 }
 
 variable "source_prefix" {
   description = "Only objects whose names begin with this are taken. Empty: all."
   type        = string
   default     = ""
+
+  validation {
+    condition     = !startswith(var.source_prefix, "/") && !startswith(var.source_prefix, "gs://")
+    error_message = "source_prefix is the beginning of names in the bucket, such as in/: no gs:// and no slash before it."
+  }
 }
 
 variable "output_bucket" {
   description = "The bucket for datasets. Null: PROJECT-NAME-datasets, which is created. Ignored when sink is set."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.output_bucket == null ? true : can(regex("^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$", var.output_bucket))
+    error_message = "output_bucket is the plain name of a bucket: no gs:// and no slash."
+  }
 }
 
 variable "sink" {
@@ -81,7 +101,7 @@ variable "sink" {
   default     = null
 
   validation {
-    condition     = var.sink == null ? true : can(regex("^(gs|postgresql)://[^/]", var.sink)) && !can(regex("://[^/@]*:[^/@]+@", var.sink))
+    condition     = var.sink == null ? true : can(regex("^(gs://[^/]|postgresql://.)", var.sink)) && !can(regex("://[^/@]*:[^/@]+@", var.sink))
     error_message = "sink begins with gs:// or postgresql:// and holds no password; give that through secrets."
   }
 }
@@ -136,6 +156,11 @@ variable "sweep_schedule" {
   description = "When the sweep runs, in the format of cron, UTC. Less often than every ten minutes opens the alert for a sweep that fails."
   type        = string
   default     = "* * * * *"
+
+  validation {
+    condition     = can(regex("^([^ ]+ ){4}[^ ]+$", var.sweep_schedule))
+    error_message = "sweep_schedule has five fields with one space between, such as */5 * * * *."
+  }
 }
 
 variable "settings" {
@@ -183,6 +208,11 @@ variable "secrets" {
   description = "Environment variables that are read from Secret Manager when an instance starts, such as { PGPASSWORD = \"gate-postgis\" }: the secret of that name, in this project, latest version. The secrets must exist."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for name, secret in var.secrets : can(regex("^[A-Z][A-Z0-9_]*$", name)) && can(regex("^[A-Za-z0-9_-]{1,255}$", secret))])
+    error_message = "secrets are NAME = \"secret\": the name of an environment variable, and the plain name of a secret."
+  }
 }
 
 variable "vpc_connector" {
@@ -196,10 +226,15 @@ variable "vpc_connector" {
   }
 }
 
-variable "cloud_sql_iam" {
-  description = "Whether the functions may log in to Cloud SQL by IAM (roles/cloudsql.client and instanceUser)."
-  type        = bool
-  default     = false
+variable "cloud_sql_instance" {
+  description = "A Cloud SQL instance of this project, PROJECT:REGION:INSTANCE, that the functions may reach through its socket: the role only; docs/deploy.md has the command that attaches the socket. Null: none, as with a private address."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.cloud_sql_instance == null ? true : can(regex("^[a-z][a-z0-9.:-]*:[a-z]+-[a-z]+[0-9]+:[a-z][a-z0-9-]*$", var.cloud_sql_instance))
+    error_message = "cloud_sql_instance is PROJECT:REGION:INSTANCE, as `gcloud sql instances describe` prints it as connectionName."
+  }
 }
 
 variable "extra_requirements" {
@@ -225,12 +260,22 @@ variable "database" {
   description = "The Firestore database, in Native mode. Null: NAME, or (default) if it is not created here."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.database == null ? true : can(regex("^([(]default[)]|[a-z][a-z0-9-]{2,61}[a-z0-9])$", var.database))
+    error_message = "database is (default), or 4 to 63 lower-case letters, digits and hyphens."
+  }
 }
 
 variable "database_location" {
   description = "Where the database is created, for ever: a region, nam5 or eur3. Null: region."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.database_location == null ? true : can(regex("^[a-z]+(-[a-z]+)?[0-9]+$", var.database_location))
+    error_message = "database_location is a region such as europe-west1, nam5 or eur3."
+  }
 }
 
 # --- alerts ----------------------------------------------------------------------------
@@ -239,10 +284,20 @@ variable "alert_emails" {
   description = "Who is written to when an alert opens. Empty: alerts are seen in the console only."
   type        = set(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for email in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+$", email))])
+    error_message = "alert_emails are addresses such as gis@example.com."
+  }
 }
 
 variable "runbook_url" {
   description = "Where your people find docs/operations.md; alerts link to its headings."
   type        = string
   default     = "docs/operations.md"
+
+  validation {
+    condition     = can(regex("^[^ \"()<>|\\\\]+$", var.runbook_url))
+    error_message = "runbook_url is an address, or a path, without spaces, quotes and brackets."
+  }
 }

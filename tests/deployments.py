@@ -21,6 +21,8 @@ ENVIRONMENT = {
 }
 RUNTIME = "gate-runtime@acme.iam.gserviceaccount.com"
 TRIGGER = "gate-trigger@acme.iam.gserviceaccount.com"
+SCHEDULER = "gate-scheduler@acme.iam.gserviceaccount.com"
+AGENT = "service-123@gs-project-accounts.iam.gserviceaccount.com"
 SWEEP_URI = "https://gate-sweep-abc.run.app"
 
 
@@ -115,10 +117,16 @@ ANSWERS = {
     "storage buckets get-iam-policy gs://acme-out": policy(("roles/storage.objectUser", RUNTIME)),
     f"pubsub topics get-iam-policy {TOPIC}": policy(("roles/pubsub.publisher", RUNTIME)),
     f"projects get-iam-policy {PROJECT}": policy(
-        ("roles/datastore.user", RUNTIME), ("roles/eventarc.eventReceiver", TRIGGER)
+        ("roles/datastore.user", RUNTIME),
+        ("roles/eventarc.eventReceiver", TRIGGER),
+        ("roles/pubsub.publisher", AGENT),
     ),
+    f"projects describe {PROJECT}": {"projectId": PROJECT, "projectNumber": "123"},
     f"run services get-iam-policy gate-ingest --region={LOCATION}": policy(
         ("roles/run.invoker", TRIGGER)
+    ),
+    f"run services get-iam-policy gate-sweep --region={LOCATION}": policy(
+        ("roles/run.invoker", SCHEDULER)
     ),
     f"functions describe gate-ingest --gen2 --region={LOCATION}": description(),
     f"functions describe gate-sweep --gen2 --region={LOCATION}": sweep(),
@@ -130,7 +138,7 @@ ANSWERS = {
             "httpTarget": {
                 "uri": SWEEP_URI,
                 "httpMethod": "POST",
-                "oidcToken": {"audience": SWEEP_URI},
+                "oidcToken": {"audience": SWEEP_URI, "serviceAccountEmail": SCHEDULER},
             },
         }
     ],

@@ -54,6 +54,8 @@ def examine(function: Function, sweep_name: str, project: Project) -> Iterator[F
         yield from _tried("dead_letters", _dead_letters(function, loaded, project))
         for need, policies in _needs(function, loaded):
             yield from _tried("grants", _grant(need, policies, project))
+    if function.trigger and function.trigger.bucket:
+        yield from _tried("grants", _notified(function, project))
     yield from _tried("sweep", _sweep(function, sweep_name, project))
 
 
@@ -104,7 +106,7 @@ def _needs(
     function: Function, loaded: Settings
 ) -> Iterator[tuple[Need, tuple[tuple[str, ...], ...]]]:
     """Yield what identities must be allowed, and the commands that print where that may stand."""
-    everywhere = ("projects", "get-iam-policy", function.project)
+    everywhere = _everywhere(function)
     runtime = f"serviceAccount:{function.service_account}"
 
     def bucket(name: str) -> tuple[tuple[str, ...], ...]:
@@ -128,9 +130,19 @@ def _needs(
     if found:
         caller = f"serviceAccount:{found.service_account}"
         yield Need(caller, "receive events", function.where, grants.RECEIVE), (everywhere,)
-        service = ("run", "services", "get-iam-policy", function.name)
-        invoke = ((*service, f"--region={function.location}"), everywhere)
-        yield Need(caller, "call the function", function.where, grants.INVOKE), invoke
+        yield _call(found.service_account, function)
+
+
+def _everywhere(function: Function) -> tuple[str, ...]:
+    return "projects", "get-iam-policy", function.project
+
+
+def _call(account: str, function: Function) -> tuple[Need, tuple[tuple[str, ...], ...]]:
+    """Return what whoever calls a function needs; it is a service of Cloud Run that is called."""
+    service = ("run", "services", "get-iam-policy", function.name)
+    policies = ((*service, f"--region={function.location}"), _everywhere(function))
+    caller = f"serviceAccount:{account}"
+    return Need(caller, "call the function", function.where, grants.INVOKE), policies
 
 
 def _grant(
@@ -139,8 +151,19 @@ def _grant(
     yield granted(need, *(project.ask(*words) for words in policies))
 
 
+def _notified(function: Function, project: Project) -> Iterator[Finding]:
+    """Yield whether Cloud Storage may publish the events of its buckets, as its own agent does."""
+    number = project.ask("projects", "describe", function.project)["projectNumber"]
+    agent = f"serviceAccount:service-{number}@gs-project-accounts.iam.gserviceaccount.com"
+    where = f"project {function.project}"
+    need = Need(agent, "publish events", where, grants.PUBLISH)
+    yield from _grant(need, (_everywhere(function),), project)
+
+
 def _sweep(function: Function, name: str, project: Project) -> Iterator[Finding]:
     found = project.function(name, function.location)
     yield from sweep.function(found, function)
     jobs = project.ask("scheduler", "jobs", "list", f"--location={function.location}")
     yield from sweep.schedule(found, jobs)
+    for account in sweep.callers(found, jobs):
+        yield from _tried("grants", _grant(*_call(account, found), project))

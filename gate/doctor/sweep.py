@@ -39,7 +39,7 @@ def function(found: Function, ingest: Function) -> Iterator[Finding]:
 
 def schedule(found: Function, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield whether one of the jobs of Cloud Scheduler calls the sweep, as one that may."""
-    calling = [job for job in jobs if found.uri and _uri(job).startswith(found.uri)]
+    calling = _calling(found, jobs)
     if not calling:
         yield failed(
             "schedule",
@@ -49,6 +49,16 @@ def schedule(found: Function, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Fin
         )
     for job in calling:
         yield from _job(found, job)
+
+
+def callers(found: Function, jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the accounts as which the jobs of Cloud Scheduler call the sweep."""
+    tokens = [job["httpTarget"].get("oidcToken", {}) for job in _calling(found, jobs)]
+    return sorted({token.get("serviceAccountEmail", "") for token in tokens} - {""})
+
+
+def _calling(found: Function, jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [job for job in jobs if found.uri and _uri(job).startswith(found.uri)]
 
 
 def _job(found: Function, job: Mapping[str, Any]) -> Iterator[Finding]:

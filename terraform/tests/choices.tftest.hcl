@@ -32,11 +32,11 @@ run "a_trigger_is_where_an_existing_bucket_is" {
     error_message = "A bucket that exists is not created."
   }
   assert {
-    condition     = google_cloudfunctions2_function.ingest.event_trigger[0].trigger_region == "eu"
+    condition     = google_cloudfunctions2_function.gate["ingest"].event_trigger[0].trigger_region == "eu"
     error_message = "The trigger is in the location of the bucket, in lower case."
   }
   assert {
-    condition     = google_cloudfunctions2_function.ingest.location == "europe-west1"
+    condition     = google_cloudfunctions2_function.gate["ingest"].location == "europe-west1"
     error_message = "The function stays in its region."
   }
 }
@@ -67,7 +67,6 @@ run "a_database_as_sink" {
     sink          = "postgresql://loader@10.1.2.3/gis"
     secrets       = { PGPASSWORD = "gis-loader" }
     vpc_connector = "projects/acme-prod/locations/europe-west1/connectors/inside"
-    cloud_sql_iam = true
   }
 
   assert {
@@ -75,13 +74,41 @@ run "a_database_as_sink" {
     error_message = "No bucket is made for datasets that go elsewhere."
   }
   assert {
-    condition     = alltrue([for each in [google_cloudfunctions2_function.ingest, google_cloudfunctions2_function.sweep] : one(each.service_config[0].secret_environment_variables).secret == "gis-loader"])
+    condition     = alltrue([for each in google_cloudfunctions2_function.gate : one(each.service_config[0].secret_environment_variables).secret == "gis-loader"])
     error_message = "Both functions read the password from Secret Manager."
   }
   assert {
     condition     = google_secret_manager_secret_iam_member.runtime["gis-loader"].role == "roles/secretmanager.secretAccessor"
     error_message = "Their identity may read that secret."
   }
+}
+
+run "an_instance_of_cloud_sql" {
+  command = plan
+
+  variables {
+    sink               = "postgresql://loader@/gis?host=/cloudsql/acme-prod:europe-west1:gis"
+    cloud_sql_instance = "acme-prod:europe-west1:gis"
+  }
+
+  assert {
+    condition     = google_project_iam_member.runtime_cloud_sql[0].role == "roles/cloudsql.client" && strcontains(google_project_iam_member.runtime_cloud_sql[0].condition[0].expression, "projects/acme-prod/instances/gis\"")
+    error_message = "The functions may reach that instance, and no other."
+  }
+  assert {
+    condition     = contains(keys(google_project_service.apis), "sqladmin.googleapis.com")
+    error_message = "The API that the socket needs is enabled."
+  }
+}
+
+run "an_instance_without_its_region_is_refused" {
+  command = plan
+
+  variables {
+    cloud_sql_instance = "gis"
+  }
+
+  expect_failures = [var.cloud_sql_instance]
 }
 
 run "a_sink_in_a_bucket_of_yours" {
@@ -134,11 +161,36 @@ run "names_that_cannot_be_are_refused" {
   command = plan
 
   variables {
-    project_id    = "Acme Production"
-    source_bucket = "gs://acme-in"
-    name          = "a-name-of-more-than-twenty-letters"
-    memory        = "2GB"
+    project_id        = "Acme Production"
+    source_bucket     = "gs://acme-in"
+    source_location   = "europe west"
+    source_prefix     = "/in"
+    output_bucket     = "Acme out"
+    name              = "a-name-of-more-than-twenty-letters"
+    labels            = { Team = "maps" }
+    memory            = "2GB"
+    sweep_schedule    = "@hourly"
+    secrets           = { PGPASSWORD = "projects/acme-prod/secrets/gis" }
+    database          = "Gate"
+    database_location = "europe"
+    alert_emails      = ["gis"]
+    runbook_url       = "our \"runbook\""
   }
 
-  expect_failures = [var.project_id, var.source_bucket, var.name, var.memory]
+  expect_failures = [
+    var.project_id,
+    var.source_bucket,
+    var.source_location,
+    var.source_prefix,
+    var.output_bucket,
+    var.name,
+    var.labels,
+    var.memory,
+    var.sweep_schedule,
+    var.secrets,
+    var.database,
+    var.database_location,
+    var.alert_emails,
+    var.runbook_url,
+  ]
 }

@@ -27,7 +27,7 @@ run "three_variables_are_enough" {
     error_message = "Without a sink, datasets go into a bucket of their own."
   }
   assert {
-    condition     = google_cloudfunctions2_function.ingest.service_config[0].environment_variables["SOURCE_BUCKET"] == "acme-in"
+    condition     = google_cloudfunctions2_function.gate["ingest"].service_config[0].environment_variables["SOURCE_BUCKET"] == "acme-in"
     error_message = "The function is told which bucket triggers it."
   }
   assert {
@@ -40,15 +40,15 @@ run "events_come_again" {
   command = plan
 
   assert {
-    condition     = google_cloudfunctions2_function.ingest.event_trigger[0].retry_policy == "RETRY_POLICY_RETRY"
+    condition     = google_cloudfunctions2_function.gate["ingest"].event_trigger[0].retry_policy == "RETRY_POLICY_RETRY"
     error_message = "Without retries a refused event is lost."
   }
   assert {
-    condition     = google_cloudfunctions2_function.ingest.service_config[0].max_instance_request_concurrency == 1
+    condition     = google_cloudfunctions2_function.gate["ingest"].service_config[0].max_instance_request_concurrency == 1
     error_message = "An instance reads one bundle at a time."
   }
   assert {
-    condition     = google_cloudfunctions2_function.sweep.service_config[0].max_instance_count == 1
+    condition     = google_cloudfunctions2_function.gate["sweep"].service_config[0].max_instance_count == 1
     error_message = "One sweep at a time."
   }
 }
@@ -57,7 +57,7 @@ run "nobody_from_outside_may_call" {
   command = apply
 
   assert {
-    condition = alltrue([for each in [google_cloudfunctions2_function.ingest, google_cloudfunctions2_function.sweep] :
+    condition = alltrue([for each in google_cloudfunctions2_function.gate :
     each.service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY"])
     error_message = "Both functions are closed to the internet."
   }
@@ -72,7 +72,7 @@ run "the_sweep_is_called_as_itself" {
   command = apply
 
   assert {
-    condition     = google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].audience == google_cloudfunctions2_function.sweep.service_config[0].uri
+    condition     = google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].audience == google_cloudfunctions2_function.gate["sweep"].service_config[0].uri
     error_message = "The audience of the token is the address of the service."
   }
   assert {

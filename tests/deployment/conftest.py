@@ -15,15 +15,18 @@ from typing import Any
 
 import pytest
 
+from tests.deployment.standin import Standin, serving
+
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(os.environ.get("GATE_TOOLS") or ROOT.parent / "shared" / "tools")
 CACHE = Path(os.environ.get("GATE_CACHE") or ROOT / ".cache")
 
 PROJECT, REGION, SOURCE, OUTPUT = "sim", "europe-west1", "acme-in", "acme-out"
-VARIABLES = f"PROJECT={PROJECT} REGION={REGION} SOURCE={SOURCE} LOCATION={REGION} OUTPUT={OUTPUT}"
-
-# The simulator takes this request, and does not know how the making goes on.
-UNANSWERED = re.compile(r"^gcloud artifacts repositories create .*$", re.MULTILINE)
+EMAIL = "gis@example.com"
+VARIABLES = (
+    f"PROJECT={PROJECT} REGION={REGION} SOURCE={SOURCE} LOCATION={REGION} OUTPUT={OUTPUT}"
+    f" EMAILS={EMAIL}"
+)
 
 
 def needed(*paths: Path, commands: tuple[str, ...]) -> None:
@@ -41,7 +44,7 @@ def documented_commands() -> str:
     """Return the commands of the page on deployment, in their order."""
     text = (ROOT / "docs" / "deploy.md").read_text()
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return UNANSWERED.sub(lambda line: f"{line[0]} || true", "\n".join(blocks))
+    return "\n".join(blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Simulated:
     out: str
     err: str
     sent: Path
+    standin: Standin
 
     def functions(self) -> dict[str, Any]:
         """Return the functions as they were sent to the API."""
@@ -61,6 +65,8 @@ class Simulated:
     def others(self) -> dict[str, Any]:
         """Return everything else: `policies` by resource, and `calls` by API."""
         found: dict[str, Any] = json.loads((self.sent / "other.json").read_text())
+        found["policies"] |= self.standin.policies
+        found["calls"] |= self.standin.calls
         return found
 
 
@@ -72,20 +78,22 @@ def simulate(script: str, sent: Path) -> Simulated:
     simulator = TOOLS / "gcloudsim" / "gcloudsim.py"
     needed(simulator, commands=("gcloud", "bash"))
     buckets = (f"--bucket={name}={REGION}" for name in (SOURCE, OUTPUT))
-    shell = ("bash", "-euo", "pipefail", "-c", f"{VARIABLES}\n{script}")
-    ended = subprocess.run(
-        [sys.executable, simulator, f"--project={PROJECT}", "--out", sent, *buckets, "--", *shell],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Simulated(ended.returncode, ended.stdout, ended.stderr, sent)
+    simulated = (sys.executable, simulator, f"--project={PROJECT}", "--out", sent, *buckets, "--")
+    standin = Standin()
+    with serving(standin) as led:
+        ended = subprocess.run(
+            [*simulated, "bash", "-euo", "pipefail", "-c", f"{led}\n{VARIABLES}\n{script}"],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return Simulated(ended.returncode, ended.stdout, ended.stderr, sent, standin)
 
 
 @pytest.fixture(scope="session")
@@ -130,6 +138,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
         "region": REGION,
         "source_bucket": SOURCE,
         "output_bucket": OUTPUT,
+        "alert_emails": json.dumps([EMAIL]),
     }
     ended = subprocess.run(
         [sys.executable, simulator, source / "terraform", "--copy-root", source, "--keep"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.deployment.conftest import OUTPUT, PROJECT, REGION, ROOT, Planned, Simulated
+from tests.deployment.conftest import OUTPUT, PROJECT, REGION, ROOT, SOURCE, Planned, Simulated
 
 PLANNED = f"{PROJECT}-project"
 
@@ -87,7 +89,7 @@ def test_both_paths_make_the_same_functions(
 ) -> None:
     """Issue 6: each function has the same resources, identity and events."""
     sent = by_gcloud(deployed.functions()[f"gate-{name}"])
-    plan = by_terraform(planned.resources[f"google_cloudfunctions2_function.{name}"])
+    plan = by_terraform(planned.resources[f'google_cloudfunctions2_function.gate["{name}"]'])
     assert {key: sent[key] for key in plan} == plan
     assert sent["variables"] == {
         "SINK": f"gs://{OUTPUT}/layers",
@@ -138,3 +140,74 @@ def test_both_paths_make_the_same_database(deployed: Simulated, planned: Planned
     assert (asked["locationId"], asked["type"]) == (made["location_id"], made["type"])
     assert asked["deleteProtectionState"] == made["delete_protection_state"]
     assert asked["locationId"] == REGION
+
+
+def buckets(deployed: Simulated, method: str) -> dict[str, Any]:
+    """Return what gcloud sent about each bucket by one method."""
+    calls = deployed.others()["calls"]["storage"]
+    return {
+        call["body"].get("name") or call["path"].rpartition("/")[2]: call["body"]
+        for call in calls
+        if call["method"] == method and not call["path"].endswith("/iam")
+    }
+
+
+def test_both_paths_make_the_same_buckets(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the same buckets are closed to the public, and the same one keeps versions."""
+    made, changed = buckets(deployed, "POST"), buckets(deployed, "PATCH")
+    plan = {each["name"]: each for each in planned.of("google_storage_bucket")}
+    # gcloud puts the code into a bucket of the platform's.
+    del plan[f"{PLANNED}-gate-code"]
+    assert made.keys() == plan.keys() == {SOURCE, OUTPUT}
+    for name, sent in made.items():
+        access = sent["iamConfiguration"]
+        assert access["publicAccessPrevention"] == plan[name]["public_access_prevention"]
+        assert access["uniformBucketLevelAccess"]["enabled"]
+        assert sent["location"].lower() == plan[name]["location"].lower()
+    [versioning], [rule] = plan[OUTPUT]["versioning"], plan[OUTPUT]["lifecycle_rule"]
+    assert changed[OUTPUT]["versioning"] == versioning
+    [sent_rule] = changed[OUTPUT]["lifecycle"]["rule"]
+    assert sent_rule["action"]["type"] == rule["action"][0]["type"]
+    [condition] = rule["condition"]
+    assert sent_rule["condition"] == {
+        "daysSinceNoncurrentTime": condition["days_since_noncurrent_time"]
+    }
+    assert not plan[SOURCE]["lifecycle_rule"]
+
+
+def test_both_paths_keep_dead_letters_alike(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: topic and subscription keep what they get for as long."""
+    sent = {call["path"].split("/")[-2]: call["body"] for call in deployed.others()["calls"]["ps"]}
+    [topic] = planned.of("google_pubsub_topic")
+    [subscription] = planned.of("google_pubsub_subscription")
+    assert sent["topics"]["messageRetentionDuration"] == topic["message_retention_duration"]
+    kept = sent["subscriptions"]
+    assert kept["messageRetentionDuration"] == subscription["message_retention_duration"]
+    assert kept["ackDeadlineSeconds"] == subscription["ack_deadline_seconds"]
+    # An empty policy is one that never ends.
+    assert kept["expirationPolicy"] == {}
+    assert subscription["expiration_policy"] == [{"ttl": ""}]
+
+
+def test_both_paths_call_the_sweep_alike(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the sweep is called as often, and waited for as long."""
+    [sent] = [call["body"] for call in deployed.others()["calls"]["cs"]]
+    [plan] = planned.of("google_cloud_scheduler_job")
+    assert sent["schedule"] == plan["schedule"]
+    assert sent["timeZone"] == plan["time_zone"]
+    assert sent["attemptDeadline"] == plan["attempt_deadline"]
+    assert sent["httpTarget"]["httpMethod"] == plan["http_target"][0]["http_method"]
+
+
+def test_both_paths_enable_the_same_services(deployed: Simulated, planned: Planned) -> None:
+    """Issue 6: the same APIs are enabled."""
+    calls = deployed.others()["calls"].get("su", []) + [
+        json.loads(line) for line in (deployed.sent / "requests.jsonl").read_text().splitlines()
+    ]
+    enabled = {
+        name
+        for call in calls
+        for name in re.findall(r"[a-z]+\.googleapis\.com", json.dumps(call))
+        if "batchEnable" in call["path"]
+    }
+    assert enabled == {each["service"] for each in planned.of("google_project_service")}

@@ -11,10 +11,12 @@ from gate.doctor.finding import Finding, Verdict, worst
 from gate.doctor.function import parse
 from gate.store.documents import QUERIED, UNINDEXED
 from tests.deployments import (
+    AGENT,
     ANSWERS,
     ENVIRONMENT,
     PROJECT,
     RUNTIME,
+    SCHEDULER,
     SWEEP_URI,
     TOPIC,
     TRIGGER,
@@ -91,11 +93,20 @@ def test_no_topic_is_warned_of() -> None:
             TRIGGER,
             "call the function",
         ),
+        (
+            "run services get-iam-policy gate-sweep --region=europe-west1",
+            SCHEDULER,
+            "call the function",
+        ),
+        (EVERYWHERE, RUNTIME, "use Firestore"),
+        (EVERYWHERE, TRIGGER, "receive events"),
+        (EVERYWHERE, AGENT, "publish events"),
     ],
 )
 def test_a_grant_that_is_missing_fails(command: str, account: str, what: str) -> None:
     """I8: whoever lacks a role is named, with the role that would do."""
-    verdict, check, said = only(unwelcome({command: {"version": 1}}))
+    others = [each for each in ANSWERS[command]["bindings"] if account not in str(each)]
+    verdict, check, said = only(unwelcome({command: {"bindings": others}}))
     assert (verdict, check) == (Verdict.FAILED, "grants")
     assert f"{account} may not {what}; grant it roles/" in said
 
@@ -106,6 +117,8 @@ def test_grants_on_the_project_suffice() -> None:
         *((role, RUNTIME) for role in ("roles/datastore.owner", "roles/storage.admin")),
         ("roles/pubsub.editor", RUNTIME),
         *((role, TRIGGER) for role in ("roles/eventarc.admin", "roles/run.invoker")),
+        ("roles/run.admin", SCHEDULER),
+        ("roles/pubsub.admin", AGENT),
     )
     parts = {command: {"version": 1} for command in ANSWERS if "get-iam-policy" in command}
     assert unwelcome({**parts, EVERYWHERE: whole}) == []
@@ -247,6 +260,17 @@ def test_without_a_bucket_nothing_is_asked_of_it() -> None:
     }
     found = unwelcome({SWEEP: sweep(service=values)}, service=values, trigger=trigger)
     assert [(each.verdict, each.check) for each in found] == [(Verdict.WARNING, "event_type")]
+
+
+def test_a_database_as_sink_needs_no_bucket() -> None:
+    """I8: with tables as datasets, no grant on an output bucket is asked for."""
+    values = {**ENVIRONMENT, "SINK": "postgresql://loader@10.1.2.3/gis"}
+    changed = {"environmentVariables": values}
+    answers = {
+        SWEEP: sweep(service=changed),
+        "storage buckets get-iam-policy gs://acme-out": None,
+    }
+    assert unwelcome(answers, service=changed) == []
 
 
 def test_a_sink_in_a_secret_is_unchecked() -> None:
