@@ -13,6 +13,7 @@ SECONDS = 60
 SEEDS = 10000
 FROM = 0
 WITHOUT =
+EXECUTOR = inline
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
@@ -69,7 +70,7 @@ fuzz: .venv-fuzz/.installed
 	done
 
 simulate: .venv/.installed
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)'
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)' --executor $(EXECUTOR)
 
 mutate: .venv-mutate/.installed
 	@$(MUTATE)/python -m tests.mutation

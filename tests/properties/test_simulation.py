@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.run import run
 from tests.simulation.teeth import GUARDS
 
-SEEDS, GROUPS = 200, 4
+SEEDS, TASK_SEEDS, GROUPS = 200, 100, 4
 
 # For each guard a seed that found, when it was written down, that the guard was missing.
 KNOWN = {
@@ -22,6 +22,7 @@ KNOWN = {
     "listing": 4,
     "reconciling": 17,
     "job-condition": 1,
+    "task-name": 5,
 }
 # Should those have become other stories: more than were ever needed to find it.
 ENOUGH_SEEDS = 2000
@@ -35,6 +36,17 @@ def test_every_promise_is_kept_whatever_happens(group: int) -> None:
         played = run(seed)
         if played.faults:
             broken[f"make simulate SEEDS=1 FROM={seed}"] = played.faults
+    assert not broken
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_every_promise_is_kept_by_tasks_too(group: int) -> None:
+    """E1-E18, G1-G7, H1-H4, H11: also where jobs are given to tasks, and some are lost."""
+    broken = {}
+    for seed in range(group, TASK_SEEDS, GROUPS):
+        played = run(seed, executor="tasks")
+        if played.faults:
+            broken[f"make simulate SEEDS=1 FROM={seed} EXECUTOR=tasks"] = played.faults
     assert not broken
 
 

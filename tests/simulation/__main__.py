@@ -1,6 +1,6 @@
 """Play many seeds; show each that breaks a promise, and how to play it again.
 
-    python -m tests.simulation [--seeds N] [--from N] [--without GUARD]
+    python -m tests.simulation [--seeds N] [--from N] [--without GUARD] [--executor tasks]
 
 A single seed is told in full. Exits with 1 if a promise was broken.
 """
@@ -23,32 +23,31 @@ LAST_LINES = 40
 AT_ONCE = 20
 
 
-def played(first: int, seeds: int, guard: str) -> Iterator[Run]:
+def played(first: int, seeds: int, guard: str, executor: str) -> Iterator[Run]:
     """Yield the runs of consecutive seeds, played on every processor."""
     numbers = range(first, first + seeds)
     if seeds == 1:
-        yield run(first, guard)
+        yield run(first, guard, executor=executor)
         return
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        yield from processes.map(partial(_short, guard), numbers, chunksize=AT_ONCE)
+        yield from processes.map(partial(_short, guard, executor), numbers, chunksize=AT_ONCE)
 
 
-def _short(guard: str, seed: int) -> Run:
+def _short(guard: str, executor: str, seed: int) -> Run:
     """Play a seed; leave the account of a good run behind, for nobody reads it."""
-    one = run(seed, guard)
+    one = run(seed, guard, executor=executor)
     account = one.account if one.faults else ()
     return Run(seed, one.faults, account, steps=one.steps)
 
 
-def shown(one: Run, lines: int | None, guard: str) -> None:
+def shown(one: Run, lines: int | None, flags: str) -> None:
     """Print what was wrong with a run, the end of its account, and how to see it all."""
     for line in one.account[-lines:] if lines else one.account:
         print(line)
     for fault in one.faults:
         print(f"seed {one.seed}: {fault}")
     if lines:
-        flag = f" WITHOUT={guard}" if guard else ""
-        print(f"again, in full: make simulate SEEDS=1 FROM={one.seed}{flag}\n")
+        print(f"again, in full: make simulate SEEDS=1 FROM={one.seed}{flags}\n")
 
 
 def main() -> int:
@@ -57,16 +56,19 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--without", choices=["", *GUARDS], default="", help="leave a guard out")
+    parser.add_argument("--executor", choices=["inline", "tasks"], default="inline")
     options = parser.parse_args()
+    flags = f" WITHOUT={options.without}" if options.without else ""
+    flags += f" EXECUTOR={options.executor}" if options.executor != "inline" else ""
     begun = time.perf_counter()
     count = steps = broken = 0
-    for one in played(options.first, options.seeds, options.without):
+    for one in played(options.first, options.seeds, options.without, options.executor):
         count += 1
         steps += one.steps
         if options.seeds == 1:
-            shown(one, None, options.without)
+            shown(one, None, flags)
         elif one.faults and broken < MOST_SHOWN:
-            shown(one, LAST_LINES, options.without)
+            shown(one, LAST_LINES, flags)
         broken += bool(one.faults)
         if sys.stderr.isatty():
             print(f"\r{count} of {options.seeds}", end="", file=sys.stderr)

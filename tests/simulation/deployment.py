@@ -16,10 +16,12 @@ from random import Random
 from typing import Any
 
 from gate import ingest, ledger, settings
+from gate.calls import Call
 from gate.errors import TransientError
 from gate.events import ObjectFinalized
+from gate.handover import KIND, Handover
 from gate.identity import Revision
-from gate.ingest import Ingest
+from gate.ingest import Ending, Ingest
 from gate.intake import Intake
 from gate.look import Look
 from gate.ownership import Ownership
@@ -30,8 +32,12 @@ from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.firestore import Collections
 from gate.store.firestore_agenda import FirestoreAgenda
+from gate.store.port import StoredJob
 from gate.sweep import Sweep
+from gate.tasks.port import Task
+from gate.work import JobWork, Work
 from tests.simulation.database import Database
+from tests.simulation.queue import Queue
 from tests.simulation.schedule import WAIT_SECONDS, Lock, Schedule
 from tests.simulation.weather import Weather
 from tests.world import BUCKET, Answer, Letters, Reader
@@ -81,7 +87,8 @@ class Instance:
     """One process of the function, with its own idea of the time."""
 
     intake: Intake
-    ingest: Ingest
+    run: Callable[[StoredJob], Ending | None]
+    work: Work
     sweep: Sweep
     redrive: Redrive
 
@@ -90,13 +97,24 @@ class Instance:
         receipt = None
         try:
             receipt = self.intake(event)
-            ending = self.ingest(receipt.work) if receipt.work else None
+            ending = self.run(receipt.work) if receipt.work else None
         except Exception as error:  # noqa: BLE001  whatever it is, the event comes back
             ledger.failed(event, receipt, error, now=now)
             return Answer.QUIET_NACK if isinstance(error, TransientError) else Answer.NACK
         ledger.answered(event, receipt, ending, now=now)
         again = receipt.redeliver or (ending is not None and ending.redeliver)
         return Answer.QUIET_NACK if again else Answer.ACK
+
+    def call(self, task: Task, now: datetime) -> bool:
+        """Make the call of a task as `main.work` does, and tell whether it succeeded."""
+        call = Call(task.name, task.payload, "")
+        try:
+            worked = self.work(call)
+        except Exception as error:  # noqa: BLE001  whatever it is, the task is called again
+            ledger.failed(call, None, error, now=now)
+            return False
+        ledger.answered(call, worked.receipt, worked.ending, now=now)
+        return not worked.again
 
 
 @dataclass
@@ -114,6 +132,7 @@ class Deployment:
     letters: Letters = field(default_factory=Letters)
     reader: Reader = field(default_factory=Reader)
     instances: list[Instance] = field(default_factory=list)
+    queue: Queue = field(init=False)
 
     def __post_init__(self) -> None:
         self.schedule = Schedule(self.stream("schedule"))
@@ -124,6 +143,13 @@ class Deployment:
         self.reader.on_row = lambda number: self.weather.moment(f"reader.row {number}", "before")
         self.settings = settings.load({"SINK": "gs://datasets/out", **self.environment})
         self._tokens = count(1)
+        chance = self.stream("queue")
+        self.queue = Queue(
+            self.schedule,
+            self.weather,
+            chance,
+            lambda task: chance.choice(self.instances).call(task, self.schedule.now),
+        )
         clocks = self.stream("clocks")
         self.instances = [self._instance(clocks.choice(SKEWS_SECONDS)) for _ in range(3)]
 
@@ -216,15 +242,19 @@ class Deployment:
             shutting_down=self._shutting_down,
         )
         reconcile = Reconcile(store, source, intake, BUCKET, "", self.settings.retention.manifests)
+        handover = Handover(self.queue) if self.settings.tasks.hands_over else None
+        run: Callable[[StoredJob], Ending | None] = handover or worker
+        run_job = JobWork(store, self.settings, worker, self._token, lambda: None)
         sweep = Sweep(
             store=store,
-            look=Look(store, source, intake, worker, letters, self.settings),
-            run=worker,
+            look=Look(store, source, intake, run, letters, self.settings),
+            run=run,
             reconcile=reconcile if self.settings.source_bucket else None,
             settings=self.settings,
             new_token=self._token,
             monotonic=lambda: self.schedule.seconds,
+            handover=handover,
         )
         nobody_asks: Any = None
         redrive = Redrive(store, nobody_asks, source, self.settings, self._token)
-        return Instance(intake, worker, sweep, redrive)
+        return Instance(intake, run, Work({KIND: run_job}, letters), sweep, redrive)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tests.simulation.database import Database, Document
 from tests.simulation.deployment import Deployment, OpenDatabase
 from tests.simulation.story import Story
-from tests.simulation.teeth import without
+from tests.simulation.teeth import OF_TASKS, without
 from tests.simulation.verdict import Watch, faults_of
 
 # In every other run a job has so few attempts that some end as dead letters.
@@ -59,9 +59,22 @@ class Log(io.TextIOBase):
         yield from self.crashes
 
 
-def run(seed: int, guard: str = "", open_database: OpenDatabase = Database) -> Run:
+def run(
+    seed: int,
+    guard: str = "",
+    open_database: OpenDatabase = Database,
+    *,
+    executor: str = "inline",
+) -> Run:
     """Play the story of a seed, without one of the guards if one is named."""
-    environment = {"MAX_ATTEMPTS": ATTEMPTS[seed % 2], "SOURCE_BUCKET": "uploads"}
+    environment = {
+        "MAX_ATTEMPTS": ATTEMPTS[seed % 2],
+        "SOURCE_BUCKET": "uploads",
+        "EXECUTOR": "tasks" if guard in OF_TASKS else executor,
+        "TASK_QUEUE": "projects/p/locations/l/queues/q",
+        "WORK_URL": "https://work.example",
+        "TASK_SERVICE_ACCOUNT": "tasks@p.iam.gserviceaccount.com",
+    }
     log = Log()
     with redirect_stdout(log), without(guard):
         deployment = Deployment(seed, environment, open_database)

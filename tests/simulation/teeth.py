@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from google.cloud import firestore
 
+from gate.handover import Handover
 from gate.identity import Pin
+from gate.job import Job
 from gate.look import Look
 from gate.manifest import Manifest
 from gate.names import Component, extension_of
 from gate.sinks.memory import Dataset, MemorySink
 from gate.sweep import Sweep
+from gate.tasks.port import Task
 from tests.simulation.database import Batch, Document, Reference, Write
 
 Replaced = tuple[Any, str, Any]
@@ -78,6 +82,16 @@ def _unconditional_update() -> Replaced:
     return Write, "check", checked
 
 
+def _one_task_for_each_claim() -> Replaced:
+    """Let a task that was waited for in vain be followed by one of the same name."""
+
+    def given(handover: Handover, job: Job, _due_at: datetime) -> bool:
+        name = f"{job.id}-{job.fence}-{'0' * 20}"
+        return handover.tasks.enqueue(Task(name, {"kind": "job", "revision": job.id}))
+
+    return Handover, "give", given
+
+
 GUARDS: dict[str, Callable[[], Replaced]] = {
     "max-register": _any_generation,
     "sink-revision": _any_revision,
@@ -85,7 +99,11 @@ GUARDS: dict[str, Callable[[], Replaced]] = {
     "listing": _no_listing,
     "reconciling": _no_reconciling,
     "job-condition": _unconditional_update,
+    "task-name": _one_task_for_each_claim,
 }
+
+# What only a deployment shows whose jobs are given to tasks.
+OF_TASKS = frozenset({"task-name"})
 
 
 @contextmanager

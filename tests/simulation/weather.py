@@ -13,7 +13,7 @@ from typing import Any
 
 from google.api_core import exceptions as api
 
-from gate.errors import StorageBusyError, StoreBusyError
+from gate.errors import QueueBusyError, StorageBusyError, StoreBusyError
 from tests.simulation.schedule import Schedule
 from tests.world import Crash
 
@@ -29,6 +29,7 @@ ERRORS = {
     "sink": StorageBusyError("503"),
     "reader": StorageBusyError("503"),
     "letters": StoreBusyError("unavailable"),
+    "tasks": QueueBusyError("unavailable"),
 }
 KINDS = ("kill", "refuse", "cut", "stall", "shutdown")
 RATES = (0.0, 0.0, 0.003, 0.01, 0.04)
