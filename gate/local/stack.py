@@ -7,6 +7,9 @@
                                                                     │
     every second: a stand-in for Cloud Scheduler ─────────────────► functions-framework
                                                                     main.py, `sweep`
+    where jobs are given to tasks, or bundles are looked at in some:
+    `ingest`, `sweep` ──► a stand-in for Cloud Tasks ─────────────► functions-framework
+                                                                    main.py, `work`
 
 Nothing but loopback is listened on, and nothing is kept once it ends, except
 the logs. fake-gcs-server is started after the topic exists: it drops, without
@@ -25,6 +28,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from gate.local import postgres
 from gate.local.postgres import Server
@@ -42,12 +46,17 @@ from gate.local.tools import Tools, find_tools
 from gate.local.topics import Topics
 from gate.settings import load
 
+if TYPE_CHECKING:
+    from gate.local.task_queue import TaskQueue
+
 PROJECT = "gate-local"
 SOURCE_BUCKET = "uploads"
 SINK_BUCKET = "datasets"
 UPLOADS_TOPIC = "uploads"
 DEAD_LETTER_TOPIC = "dead-letters"
 DEAD_LETTER_SUBSCRIPTION = "dead-letters"
+QUEUE = f"projects/{PROJECT}/locations/local/queues/work"
+TASK_ACCOUNT = f"tasks@{PROJECT}.iam.gserviceaccount.com"
 START_SECONDS = 60.0
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 
@@ -63,12 +72,14 @@ class Addresses:
     storage: str
     function: str
     sweep: str
+    work: str
+    tasks: str
     database: str
 
     @classmethod
     def free(cls) -> Addresses:
         """Return addresses on ports that are free now."""
-        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(6)))
+        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(8)))
 
 
 class Stack:
@@ -103,6 +114,7 @@ class Stack:
         self._postgis = postgis
         self._server: Server | None = None
         self._topics: Topics | None = None
+        self._queue: TaskQueue | None = None
         self._children: dict[str, Child] = {}
         self._scheduler = Scheduler(lambda: post(self.sweep_url, b"", {}))
         self._closing = False
@@ -123,9 +135,23 @@ class Stack:
             "SINK": postgres.uri(self._database_port) if self._postgis else bucket,
             "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/{DEAD_LETTER_TOPIC}",
         }
+        if self.has_tasks:
+            told |= {
+                "CLOUD_TASKS_EMULATOR_HOST": self.addresses.tasks,
+                "TASK_QUEUE": QUEUE,
+                "WORK_URL": f"http://{self.addresses.work}/",
+                "TASK_SERVICE_ACCOUNT": TASK_ACCOUNT,
+            }
         if any(name in os.environ or name.upper() in os.environ for name in _PROXIES):
             told["NO_PROXY"] = told["no_proxy"] = LOOPBACK
         return told
+
+    @property
+    def has_tasks(self) -> bool:
+        """Tell whether there is a queue of tasks: the settings call for one, or it runs already."""
+        told = {**os.environ, **self._settings}
+        called_for = told.get("EXECUTOR") == "tasks" or told.get("GATE") == "poll"
+        return called_for or self._queue is not None
 
     @property
     def function_url(self) -> str:
@@ -139,7 +165,7 @@ class Stack:
 
     @property
     def function_log(self) -> Path:
-        """Return the file with all that the two functions wrote, across restarts."""
+        """Return the file with all that the functions wrote, across restarts."""
         return self._log("function")
 
     @property
@@ -167,17 +193,30 @@ class Stack:
     def restart_function(self, settings: Mapping[str, str] | None = None) -> None:
         """Start the function again at the same address, with `settings` on top of its own.
 
-        The sweep, which is of the same deployment, is started again too if its
+        The others, which are of the same deployment, are started again too if their
         settings are others now.
         """
         told = {**self._settings, **(settings or {})}
         self.stop_function()
         self._start_function(told)
-        if told != self._told:
-            if child := self._children.pop("sweep", None):
+        if told == self._told:
+            return
+        for name, start in (("sweep", self._start_sweep), ("work", self._start_work)):
+            if child := self._children.pop(name, None):
                 stop_all([child])
-            self._start_sweep(told)
-            self._told = told
+                start(told)
+        self._told = told
+
+    def start_tasks(self) -> None:
+        """Start a queue of tasks, and the function `work` that it calls.
+
+        The other functions are told of it when they are started again.
+        """
+        from gate.local.task_queue import TaskQueue
+
+        self._queue = TaskQueue(QUEUE)
+        self._queue.start(self.addresses.tasks)
+        self._start_work(self._settings)
 
     # --- starting and ending --------------------------------------------------
 
@@ -217,6 +256,9 @@ class Stack:
         ending = threading.Thread(target=self._end_children)
         ending.start()
         ending.join()
+        if self._queue is not None:
+            self._queue.stop()
+            self._queue = None
         if self._topics is not None:
             self._topics.close()
             self._topics = None
@@ -244,6 +286,7 @@ class Stack:
             lambda: self._start_function(self._settings),
             lambda: self._start_sweep(self._settings),
             *((self._start_database,) if self._postgis else ()),
+            *((self.start_tasks,) if self.has_tasks else ()),
         )
         pool = ThreadPoolExecutor(len(parts), thread_name_prefix="start")
         try:
@@ -329,6 +372,9 @@ class Stack:
     def _start_sweep(self, settings: Mapping[str, str]) -> None:
         self._serve("sweep", self.addresses.sweep, "sweep", "http", settings)
 
+    def _start_work(self, settings: Mapping[str, str]) -> None:
+        self._serve("work", self.addresses.work, "work", "http", settings)
+
     def _serve(
         self, name: str, address: str, target: str, signature: str, settings: Mapping[str, str]
     ) -> None:
@@ -344,7 +390,7 @@ class Stack:
             log=self.function_log,
             grace_seconds=5.0,
         )
-        # Both refuse a GET, once the framework has loaded them.
+        # All of them refuse a GET, once the framework has loaded them.
         child.wait_until(lambda: answers(f"http://{address}/", status=405), seconds=START_SECONDS)
 
     @property

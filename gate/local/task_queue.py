@@ -28,7 +28,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 from google.cloud import tasks_v2
 
-from gate.local.processes import post
+from gate.local.processes import ChildError, post
 
 SERVICE = "google.cloud.tasks.v2.CloudTasks"
 TOMBSTONE_SECONDS = 3_600.0
@@ -100,8 +100,15 @@ class TaskQueue:
         self._server.add_generic_rpc_handlers((handler,))
 
     def start(self, address: str) -> None:
-        """Listen at `host:port`, on loopback, and begin to call. Raises `RuntimeError` if taken."""
-        self._server.add_insecure_port(address)
+        """Listen at `host:port`, on loopback, and begin to call.
+
+        Raises `ChildError` if somebody else listens there.
+        """
+        try:
+            self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            cure = "use another port"
+            raise ChildError(str(error), where="tasks", cure=cure, port_taken=True) from error
         self._server.start()
         self._dispatcher.start()
 

@@ -23,6 +23,7 @@ from gate.shapefile.port import Layer, LayerReport, OpenLayer
 
 ROW_SECONDS = float(os.environ.get("SLOW_ROW_SECONDS", "0"))
 ingest = main.ingest
+work = main.work
 
 
 @functions_framework.http
