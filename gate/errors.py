@@ -239,7 +239,8 @@ class TooSlowError(BundleError):
     code = "too_slow"
     cure = (
         "split the layer, or give the function more processors or a longer timeout"
-        " (and FUNCTION_TIMEOUT_SECONDS with it), and redrive the job"
+        " (and FUNCTION_TIMEOUT_SECONDS with it; with EXECUTOR=tasks up to half an hour), and"
+        " redrive the job"
     )
 
 

@@ -10,6 +10,8 @@ from gate.environment import SettingsError
 from gate.settings import Settings
 
 EMULATORS = ("FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "STORAGE_EMULATOR_HOST")
+# Needed where something is enqueued only.
+TASKS_EMULATOR = "CLOUD_TASKS_EMULATOR_HOST"
 
 # Variables by which one PROJ or GDAL is pointed at the files of another.
 DISPLACED = ("PROJ_LIB", "PROJ_DATA", "GDAL_DATA")
@@ -27,15 +29,17 @@ def load(where: str, environment: Mapping[str, str]) -> tuple[Settings | None, l
 
 def addressed(where: str, environment: Mapping[str, str], *, deployed: bool) -> Finding:
     """Return whether an environment leads to the cloud or to emulators, and not to both."""
-    found = [name for name in EMULATORS if environment.get(name)]
+    found = [name for name in (*EMULATORS, TASKS_EMULATOR) if environment.get(name)]
     if not found:
         return ok("addressed", where, "its clients talk to the cloud")
-    if deployed or len(found) < len(EMULATORS):
+    if deployed or not all(environment.get(name) for name in EMULATORS):
         return failed(
             "addressed",
             where,
             f"by {', '.join(found)} some of its clients talk to an emulator",
-            "remove them from the environment" if deployed else "set all three of them, or none",
+            "remove them from the environment"
+            if deployed
+            else f"set all of {', '.join(EMULATORS)}, or none",
         )
     return ok("addressed", where, "its clients talk to emulators")
 

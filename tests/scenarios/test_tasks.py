@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -463,6 +464,17 @@ def test_a_job_redriven_now_is_run_where_that_is_asked(once: World) -> None:
     assert once.states == [State.DONE]
     assert once.call({"kind": "job", "revision": once.jobs[0].id})
     assert called(once)[-1] is Outcome.NEEDLESS
+
+
+def test_what_is_queued_is_run_once_jobs_are_run_by_events_again(world: World) -> None:
+    """Issue 7: after `EXECUTOR` went back to inline, the sweep runs what no task has taken."""
+    dispatched(world)
+    world.sweep = replace(world.sweep, handover=None, run=world.ingest)
+    world.clock.advance(WAITED_FOR)
+    world.swept()
+    assert world.rows("in/roads") == expected("first")
+    assert world.queue.run(world.call) == 1
+    assert called(world) == [Outcome.NEEDLESS]
 
 
 def test_status_and_explain_tell_of_a_queued_job(world: World) -> None:

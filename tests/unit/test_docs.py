@@ -55,6 +55,7 @@ WORDS = {
     "layer",
     "lease",
     "manifest",
+    "queued",
     "redrive",
     "report",
     "revision",
@@ -64,6 +65,7 @@ WORDS = {
     "sink",
     "superseded",
     "sweep",
+    "task",
 }
 
 pytestmark = pytest.mark.project

@@ -243,7 +243,7 @@ def test_no_sweep_at_all_is_unchecked() -> None:
     assert (verdict, check) == (Verdict.UNCHECKED, "sweep")
 
 
-@pytest.mark.parametrize("emulator", ["FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST"])
+@pytest.mark.parametrize("emulator", ["FIRESTORE_EMULATOR_HOST", "CLOUD_TASKS_EMULATOR_HOST"])
 def test_a_deployment_that_talks_to_an_emulator_fails(emulator: str) -> None:
     """Issue 6: an address of an emulator has no place in a deployment."""
     environment = {"environmentVariables": {**ENVIRONMENT, emulator: "localhost:8080"}}

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from gate.doctor import date, here
-from gate.doctor.environment import EMULATORS, addressed
+from gate.doctor.environment import EMULATORS, TASKS_EMULATOR, addressed
 from gate.doctor.finding import Verdict
 from gate.errors import ConfigurationError
 
@@ -76,7 +76,13 @@ def test_a_clock_that_cannot_be_compared_is_unchecked() -> None:
 
 @pytest.mark.parametrize(
     ("names", "verdict"),
-    [((), Verdict.OK), (EMULATORS, Verdict.OK), (EMULATORS[:1], Verdict.FAILED)],
+    [
+        ((), Verdict.OK),
+        (EMULATORS, Verdict.OK),
+        ((*EMULATORS, TASKS_EMULATOR), Verdict.OK),
+        (EMULATORS[:1], Verdict.FAILED),
+        ((TASKS_EMULATOR,), Verdict.FAILED),
+    ],
 )
 def test_clients_talk_to_one_world(names: tuple[str, ...], verdict: Verdict) -> None:
     """Issue 6: all clients talk to the cloud or all to emulators; a mixture fails."""
