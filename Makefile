@@ -14,6 +14,7 @@ SEEDS = 10000
 FROM = 0
 WITHOUT =
 EXECUTOR = inline
+STATE = firestore
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
@@ -26,7 +27,7 @@ help:
 	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
-	@echo 'make simulate     play SEEDS=10000 histories FROM=0; one alone is told in full'
+	@echo 'make simulate     play SEEDS=10000 histories FROM=0, STATE=firestore or blobs; one alone is told in full'
 	@echo 'make mutate       change the core in every small way, take each guard away, see a test fail for each'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
@@ -40,7 +41,7 @@ help:
 	@echo 'make clean        remove the virtual environments and caches'
 
 demo: .venv/.installed
-	@PYTHON=$(PYTHON) sh .ci/system services
+	@PYTHON=$(PYTHON) sh .ci/system demo
 	@$(BIN)/python -m gate local demo
 
 up: .venv/.installed
@@ -70,7 +71,8 @@ fuzz: .venv-fuzz/.installed
 	done
 
 simulate: .venv/.installed
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)' --executor $(EXECUTOR)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)' \
+		--executor $(EXECUTOR) --state $(STATE)
 
 mutate: .venv-mutate/.installed
 	@$(MUTATE)/python -m tests.mutation

@@ -318,10 +318,27 @@ def connect(project: str | None = None) -> CloudStorage:
     `STORAGE_EMULATOR_HOST` leads to an emulator, without credentials. Raises
     `ConfigurationError` where there are none and they are needed.
     """
+    return CloudStorage(client(project))
+
+
+def client(project: str | None = None) -> storage.Client:
+    """Return the library's client. Raises `ConfigurationError` as `connect` does."""
     try:
-        return CloudStorage(storage.Client(project=project))
+        return storage.Client(project=project)
     except auth.GoogleAuthError as error:
         cure = "give the function a service account, or run: gcloud auth application-default login"
+        raise ConfigurationError(_first_line(error), where="Cloud Storage", cure=cure) from error
+
+
+def project() -> str:
+    """Return the project that the environment or the credentials name.
+
+    Raises `ConfigurationError` where neither does.
+    """
+    try:
+        return str(storage.Client().project)
+    except (auth.GoogleAuthError, OSError) as error:
+        cure = "set GOOGLE_CLOUD_PROJECT, or give the function a service account"
         raise ConfigurationError(_first_line(error), where="Cloud Storage", cure=cure) from error
 
 

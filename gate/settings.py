@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gate import gating, policies, tasking
+from gate import gating, policies, state, tasking
 from gate.environment import Environment, SettingsError
 from gate.errors import GateError
 from gate.gating import GateKind, Gating
@@ -27,6 +27,7 @@ from gate.sinks import postgis_address
 from gate.sinks.address import SinkAddress
 from gate.sinks.address import parse as parse_sink
 from gate.sinks.postgis_address import DatabaseAddress
+from gate.state import BlobAddress
 from gate.store.port import Retention
 from gate.tasking import Tasking
 
@@ -74,7 +75,10 @@ class Sweeping:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything the deployment decides. Extensions are folded; durations are checked."""
+    """Everything the deployment decides. Extensions are folded; durations are checked.
+
+    `state` is `None` where claims, manifests and jobs are in Firestore.
+    """
 
     sink: SinkAddress | DatabaseAddress
     source_bucket: str
@@ -90,6 +94,7 @@ class Settings:
     gate: Gating
     tasks: Tasking
     firestore_database: str
+    state: BlobAddress | None
     dead_letter_topic: str
     max_bundle_bytes: int
     max_unpacked_bytes: int
@@ -120,10 +125,11 @@ def load(environment: Mapping[str, str]) -> Settings:
 def for_reading(environment: Mapping[str, str]) -> Settings:
     """Return the settings as far as they say how to read; nothing needs to be set.
 
-    Where datasets go, what leads to them, and who takes them there, is left open. Raises
-    `SettingsError` as `load` does.
+    Where datasets go, what leads to them, who takes them there, and what is kept of them, is
+    left open. Raises `SettingsError` as `load` does.
     """
-    left_open = {"SINK": "gs://nowhere", "SOURCE_BUCKET": "", "GATE": "", "EXECUTOR": ""}
+    nothing = dict.fromkeys(("SOURCE_BUCKET", "GATE", "EXECUTOR", "STATE"), "")
+    left_open = {"SINK": "gs://nowhere", **nothing}
     return load({**environment, **left_open})
 
 
@@ -184,6 +190,7 @@ class _Loader:
         )
         if isinstance(sink, SinkAddress) and source_bucket == sink.bucket:
             self._apart(sink, source_prefix)
+        kept = state.read(self._stated, source_bucket, sink)
         if self._stated.problems or sink is None:
             raise SettingsError(tuple(self._stated.problems))
         return Settings(
@@ -210,6 +217,7 @@ class _Loader:
             gate=gate,
             tasks=tasks,
             firestore_database=self._stated.text("FIRESTORE_DATABASE"),
+            state=kept,
             dead_letter_topic=topic,
             max_bundle_bytes=max_bytes,
             max_unpacked_bytes=max_unpacked,

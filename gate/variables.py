@@ -111,6 +111,18 @@ VARIABLES = (
     Variable("SWEEP_COLLECTION", "sweep", "The Firestore collection of the sweep's cursors."),
     Variable("FIRESTORE_DATABASE", "(default)", "The Firestore database, in Native mode."),
     Variable(
+        "STATE",
+        "firestore",
+        "Where claims, manifests and jobs are kept: `firestore`, or `blobs`, as small objects in"
+        " a bucket, see [choosing.md](choosing.md).",
+    ),
+    Variable(
+        "STATE_URI",
+        "",
+        "With `STATE=blobs`, the bucket and prefix for them: `gs://bucket/prefix`. Not in"
+        " `SOURCE_BUCKET`, which must be set, and apart from the sink.",
+    ),
+    Variable(
         "DEAD_LETTER_TOPIC",
         "",
         "The Pub/Sub topic for dead letters: `projects/P/topics/T`, or `T` in the function's own"

@@ -43,13 +43,17 @@ if TYPE_CHECKING:
     from gate.shapefile.port import Layer, OpenLayer, Unpack
     from gate.source.port import Source
     from gate.store.history import History
-    from gate.store.port import StoredJob
+    from gate.store.objects import Objects
+    from gate.store.port import Agenda, StoredJob
     from gate.sweep import Sweep
     from gate.tasks.port import Tasks
     from gate.verify import Verify
     from gate.work import Work, Worked
 
 __version__ = "0.1.0"
+
+# Of objects that stand for documents; a page of the bucket names hundreds of bundles.
+READS_AT_ONCE = 8
 
 
 class Gate:
@@ -61,12 +65,16 @@ class Gate:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    @property
+    @cached_property
     def project(self) -> str:
-        """Return the project that Firestore is in, as the credentials or the environment name it.
+        """Return the project that the store is in, as the credentials or the environment name it.
 
         A function of the second generation is not told it by a variable.
         """
+        if self.settings.state:
+            from gate.cloud_storage import project
+
+            return project()
         return str(self._firestore.project)
 
     @cached_property
@@ -270,14 +278,35 @@ class Gate:
         return connect(self.settings.firestore_database)
 
     @cached_property
+    def _objects(self) -> Objects | None:
+        """Return the bucket that claims, manifests and jobs are kept in, `None` for Firestore."""
+        if self.settings.state is None:
+            return None
+        from gate.store.cloud_objects import connect as connect_objects
+
+        return connect_objects(self.settings.state.bucket, self.settings.state.object_prefix)
+
+    @cached_property
     def _history(self) -> History:
+        if self._objects:
+            from gate.store.blobs_history import BlobHistory
+
+            return BlobHistory(self._objects)
         from gate.store.firestore_history import FirestoreHistory
 
         return FirestoreHistory(self._firestore, self._collections)
 
     @cached_property
-    def _store(self) -> FirestoreAgenda:
-        return FirestoreAgenda(self._firestore, self._collections, self.settings.retention, _now)
+    def _store(self) -> Agenda:
+        retention = self.settings.retention
+        if self._objects:
+            from concurrent.futures import ThreadPoolExecutor
+
+            from gate.store.blobs_agenda import BlobAgenda
+
+            each = ThreadPoolExecutor(READS_AT_ONCE).map
+            return BlobAgenda(self._objects, retention, _now, each=each)
+        return FirestoreAgenda(self._firestore, self._collections, retention, _now)
 
     @property
     def _collections(self) -> Collections:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gate.doctor import dead_letters, environment, firestore, grants, sweep, trigger
+from gate.doctor import dead_letters, environment, firestore, grants, state, sweep, trigger
 from gate.doctor.finding import Finding, unchecked
 from gate.doctor.function import Function, Trigger, parse
 from gate.doctor.grants import Need, granted
 from gate.errors import GateError
 from gate.settings import Settings
 from gate.sinks.address import SinkAddress
+from gate.state import BlobAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ def examine(function: Function, sweep_name: str, project: Project) -> Iterator[F
     yield from findings
     if loaded:
         yield trigger.run_time(function, loaded.limits.run)
-        yield from _tried("firestore", _firestore(loaded, project))
+        if loaded.state:
+            yield from _tried("state", _state(loaded.state, project))
+        else:
+            yield from _tried("firestore", _firestore(loaded, project))
         yield from _tried("dead_letters", _dead_letters(function, loaded, project))
         for need, policies in _needs(function, loaded):
             yield from _tried("grants", _grant(need, policies, project))
@@ -92,6 +96,12 @@ def _firestore(loaded: Settings, project: Project) -> Iterator[Finding]:
     yield from firestore.indexes(loaded, fields)
 
 
+def _state(address: BlobAddress, project: Project) -> Iterator[Finding]:
+    described = project.ask("storage", "buckets", "describe", f"gs://{address.bucket}")
+    yield from state.expiry(address, described)
+    yield from state.replaced(address, described)
+
+
 def _dead_letters(function: Function, loaded: Settings, project: Project) -> Iterator[Finding]:
     topic = loaded.dead_letter_topic
     if not topic:
@@ -121,8 +131,13 @@ def _needs(
         where = f"gs://{loaded.sink.bucket}"
         need = Need(runtime, "write and remove datasets", where, grants.STORAGE_WRITE)
         yield need, bucket(loaded.sink.bucket)
-    where = f"database {loaded.firestore_database}"
-    yield Need(runtime, "use Firestore", where, grants.DATABASE), (everywhere,)
+    if loaded.state:
+        where = f"gs://{loaded.state.bucket}"
+        need = Need(runtime, "keep claims, manifests and jobs", where, grants.STORAGE_WRITE)
+        yield need, bucket(loaded.state.bucket)
+    else:
+        where = f"database {loaded.firestore_database}"
+        yield Need(runtime, "use Firestore", where, grants.DATABASE), (everywhere,)
     topic = loaded.dead_letter_topic
     if topic:
         need = Need(runtime, "send dead letters", f"topic {topic}", grants.PUBLISH)

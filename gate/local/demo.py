@@ -21,11 +21,13 @@ import pyarrow.parquet as pq
 from gate import settings
 from gate.errors import ConfigurationError
 from gate.identity import Pin
+from gate.local.bare import BareStack
 from gate.local.countries import countries
 from gate.local.decisions import Decisions, Narrator
 from gate.local.parcels import parcels
 from gate.local.promises import Evidence, broken
 from gate.local.stack import SOURCE_BUCKET, UPLOADS_TOPIC, Stack
+from gate.local.tools import bare_tools, find_tools
 from gate.local.view import View
 from gate.names import Bundle
 
@@ -63,8 +65,7 @@ def run(cache: Path) -> int:
     narrator = Narrator(sys.stdout)
     with ThreadPoolExecutor(1) as pool:
         sample = pool.submit(countries, cache)
-        narrator.line("starting the emulators, the bucket and the function ...")
-        with Stack({"SETTLE_SECONDS": str(SETTLE_SECONDS)}) as stack:
+        with _stack(narrator) as stack:
             os.environ.update(stack.environment)
             narrator.line(f"started in {time.monotonic() - begun:.1f} s; logs in {stack.folder}")
             demonstration = Demonstration(stack, narrator)
@@ -73,6 +74,22 @@ def run(cache: Path) -> int:
             demonstration.check()
     narrator.line(f"\nall as promised, in {time.monotonic() - begun:.1f} s")
     return 0
+
+
+def _stack(narrator: Narrator) -> Stack:
+    """Return the stack that this machine has the tools for; say so if it is not the whole one."""
+    settings = {"SETTLE_SECONDS": str(SETTLE_SECONDS)}
+    bare_tools()
+    try:
+        find_tools()
+    except ConfigurationError as missing:
+        narrator.line(f"without the emulators: {missing}")
+        narrator.line("instead of Firestore a bucket keeps the state (STATE=blobs), and each event")
+        narrator.line("is posted to the function by itself, until it is acknowledged")
+        narrator.line("starting the bucket and the function ...")
+        return BareStack(settings)
+    narrator.line("starting the emulators, the bucket and the function ...")
+    return Stack(settings)
 
 
 class Demonstration:
@@ -127,6 +144,7 @@ class Demonstration:
             name = f"{bundle.basename}{extension}"
             pin = Pin(name, self._view.upload(bundle.bucket, name, files[extension]))
             self._uploaded.append(pin)
+            self._stack.uploaded(pin)
             if not at_once:
                 self._decisions.wait(f"a decision about {name}", self._all_decided)
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from gate.identity import Pin
 from gate.local import postgres
 from gate.local.postgres import Server
 from gate.local.processes import (
@@ -43,7 +44,7 @@ from gate.local.processes import (
 )
 from gate.local.scheduler import Scheduler
 from gate.local.tools import Tools, find_tools
-from gate.local.topics import Topics
+from gate.local.topics import Events, Topics
 from gate.settings import load
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Stack:
     by somebody else in the meantime, all is started once more on other ports.
     """
 
+    buckets: tuple[str, ...] = (SOURCE_BUCKET, SINK_BUCKET)
+
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
@@ -113,7 +116,7 @@ class Stack:
         self._target = target
         self._postgis = postgis
         self._server: Server | None = None
-        self._topics: Topics | None = None
+        self._topics: Events | None = None
         self._queue: TaskQueue | None = None
         self._children: dict[str, Child] = {}
         self._scheduler = Scheduler(lambda: post(self.sweep_url, b"", {}))
@@ -169,11 +172,14 @@ class Stack:
         return self._log("function")
 
     @property
-    def topics(self) -> Topics:
+    def topics(self) -> Events:
         """Return the stack's topics. Raises `RuntimeError` unless the stack runs."""
         if self._topics is None:
             raise RuntimeError("the stack does not run")
         return self._topics
+
+    def uploaded(self, pin: Pin) -> None:
+        """Take note of an upload to the source; the bucket itself sends its event."""
 
     @property
     def pids(self) -> dict[str, int]:
@@ -222,7 +228,7 @@ class Stack:
 
     def __enter__(self) -> Stack:
         load({**os.environ, **self.environment, **self._settings})
-        tools = find_tools()
+        tools = self._find_tools()
         try:
             try:
                 self._start(tools)
@@ -273,14 +279,11 @@ class Stack:
         stop_all(children)
         self._children.clear()
 
-    def _start(self, tools: Tools) -> None:
-        """Start the slow parts side by side, and wait for all of them.
+    def _find_tools(self) -> Tools:
+        return find_tools()
 
-        Worker threads do the starting, so that an interrupt, which reaches the
-        main thread only, cannot come between a child's birth and its entry in
-        the list of those to be ended.
-        """
-        parts: tuple[Callable[[], None], ...] = (
+    def _parts(self, tools: Tools) -> tuple[Callable[[], None], ...]:
+        return (
             lambda: self._start_firestore(tools),
             lambda: self._start_notifications(tools),
             lambda: self._start_function(self._settings),
@@ -288,6 +291,15 @@ class Stack:
             *((self._start_database,) if self._postgis else ()),
             *((self.start_tasks,) if self.has_tasks else ()),
         )
+
+    def _start(self, tools: Tools) -> None:
+        """Start the slow parts side by side, and wait for all of them.
+
+        Worker threads do the starting, so that an interrupt, which reaches the
+        main thread only, cannot come between a child's birth and its entry in
+        the list of those to be ended.
+        """
+        parts = self._parts(tools)
         pool = ThreadPoolExecutor(len(parts), thread_name_prefix="start")
         try:
             starting: list[Future[None]] = [pool.submit(part) for part in parts]
@@ -337,9 +349,14 @@ class Stack:
             topic=UPLOADS_TOPIC,
             endpoint=f"{self.function_url}{topics.topic(UPLOADS_TOPIC)}",
         )
-        self._start_storage(tools)
+        self._start_storage(
+            tools,
+            *("-event.pubsub-project-id", PROJECT, "-event.pubsub-topic", UPLOADS_TOPIC),
+            *("-event.bucket", SOURCE_BUCKET, "-event.list", "finalize"),
+        )
 
-    def _start_storage(self, tools: Tools) -> None:
+    def _start_storage(self, tools: Tools, *events: str) -> None:
+        """Start a storage server with its buckets; `events` say what it publishes."""
         address = self.addresses.storage
         host, port = address.split(":")
         url = f"http://{address}"
@@ -349,14 +366,13 @@ class Stack:
                 tools.storage_server,
                 *("-scheme", "http", "-backend", "memory", "-host", host, "-port", port),
                 *("-external-url", url, "-public-host", address),
-                *("-event.pubsub-project-id", PROJECT, "-event.pubsub-topic", UPLOADS_TOPIC),
-                *("-event.bucket", SOURCE_BUCKET, "-event.list", "finalize"),
+                *events,
             ),
             {**os.environ, **self.environment},
         )
         buckets = f"{url}/storage/v1/b"
         child.wait_until(lambda: answers(buckets), seconds=START_SECONDS)
-        for bucket in (SOURCE_BUCKET, SINK_BUCKET):
+        for bucket in self.buckets:
             body = json.dumps({"name": bucket}).encode()
             status = post(buckets, body, {"Content-Type": "application/json"})
             if status != 200:

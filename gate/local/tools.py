@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import ConfigurationError
@@ -30,14 +30,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The programs that the stack starts."""
+    """The programs that the stack starts; without emulators `gcloud` is empty."""
 
     gcloud: str
     storage_server: str
 
 
-def find_tools() -> Tools:
-    """Return the programs of the stack; look for Python's first, which are cheapest.
+def bare_tools() -> Tools:
+    """Return the programs that come with Python packages, which are all but the emulators.
 
     Raises `ConfigurationError` for the first one that is missing.
     """
@@ -46,7 +46,15 @@ def find_tools() -> Tools:
             raise _missing(
                 module, f"{sys.executable} -m pip install -r requirements.txt", kind="Python module"
             )
-    storage_server = _storage_server()
+    return Tools(gcloud="", storage_server=_storage_server())
+
+
+def find_tools() -> Tools:
+    """Return the programs of the stack; look for Python's first, which are cheapest.
+
+    Raises `ConfigurationError` for the first one that is missing.
+    """
+    bare = bare_tools()
     gcloud = shutil.which("gcloud")
     if gcloud is None:
         raise _missing(
@@ -54,7 +62,7 @@ def find_tools() -> Tools:
         )
     _require_emulators(gcloud)
     _require_java()
-    return Tools(gcloud=gcloud, storage_server=storage_server)
+    return replace(bare, gcloud=gcloud)
 
 
 def _missing(name: str, command: str, *, kind: str = "command") -> ConfigurationError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import grpc  # type: ignore[import-untyped]
 from google.api_core.exceptions import GoogleAPICallError
@@ -25,6 +26,26 @@ class Message:
 
     body: bytes
     attributes: Mapping[str, str]
+
+
+class Events(Protocol):
+    """What a user of the stack does with its events: see `Topics`, which does more."""
+
+    def close(self) -> None:
+        """Deliver nothing any more."""
+        ...
+
+    def collect(self, name: str, *, topic: str) -> None:
+        """Keep what is published to `topic` from now on, until it is pulled."""
+        ...
+
+    def pull(self, name: str) -> tuple[Message, ...]:
+        """Take what was collected under a name."""
+        ...
+
+    def publish(self, topic: str, message: Message) -> str:
+        """Publish `message` and return the id it was given."""
+        ...
 
 
 class Topics:

@@ -19,8 +19,11 @@ from gate.names import Bundle
 from gate.settings import Settings
 from gate.sinks.address import SinkAddress
 from gate.sinks.layout import POINTER, folder
+from gate.store.blobs import BlobStore
+from gate.store.cloud_objects import connect as connect_objects
 from gate.store.firestore import Collections, FirestoreStore
 from gate.store.firestore import connect as connect_firestore
+from gate.store.port import Store
 
 
 class View:
@@ -31,14 +34,7 @@ class View:
             raise ConfigurationError(f"{settings.sink} is no bucket", where="SINK")
         self._sink = settings.sink
         self._storage = connect_storage()
-        self._store = FirestoreStore(
-            connect_firestore(settings.firestore_database),
-            Collections(
-                settings.claim_collection, settings.manifest_collection, settings.job_collection
-            ),
-            settings.retention,
-            lambda: datetime.now(UTC),
-        )
+        self._store = _store(settings)
 
     def upload(self, bucket: str, name: str, content: bytes) -> int:
         """Upload an object, over a live one if there is one; return its generation."""
@@ -96,6 +92,23 @@ class View:
         if found is None:
             raise _absent("object", f"gs://{self._sink.bucket}/{name}")
         return found[0]
+
+
+def _store(settings: Settings) -> Store:
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    if settings.state:
+        objects = connect_objects(settings.state.bucket, settings.state.object_prefix)
+        return BlobStore(objects, settings.retention, now)
+    return FirestoreStore(
+        connect_firestore(settings.firestore_database),
+        Collections(
+            settings.claim_collection, settings.manifest_collection, settings.job_collection
+        ),
+        settings.retention,
+        now,
+    )
 
 
 def _absent(kind: str, where: str) -> ConfigurationError:

@@ -79,7 +79,7 @@ def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddres
     prefix = prefix.removesuffix("/")
     pairs = parse_qsl(query, keep_blank_values=True)
     parameters = dict(pairs)
-    problems = [*_place_problems(bucket, prefix), *_parameter_problems(pairs)]
+    problems = [*place_problems(bucket, prefix), *_parameter_problems(pairs)]
     form = parameters.get("format", FORMATS[0])
     if "order" in parameters and form in FORMATS[1:]:
         problems.append(f"order is for geoparquet, {form} has none to choose")
@@ -101,7 +101,8 @@ def parse(uri: str, installed: Callable[[str], bool] = _installed) -> SinkAddres
     )
 
 
-def _place_problems(bucket: str, prefix: str) -> Iterator[str]:
+def place_problems(bucket: str, prefix: str) -> Iterator[str]:
+    """Yield what is wrong with a place for objects."""
     if "@" in bucket:
         yield "no user stands before a bucket"
     elif not _BUCKET.fullmatch(bucket):

@@ -26,7 +26,7 @@ from google.api_core import exceptions as api
 from google.cloud import storage
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from gate.cloud_storage import translated
+from gate.cloud_storage import client, translated
 from gate.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -43,6 +43,14 @@ MEDIA_TYPE = "application/json"
 # Answers that the library does not return, but asks again.
 _REPEATED = (408, 429, 500, 502, 503, 504)
 _SHOWN = "items(name,generation,metadata,customTime),nextPageToken"
+
+
+def connect(bucket: str, prefix: str) -> CloudObjects:
+    """Open a bucket with the credentials of the environment.
+
+    Raises `ConfigurationError` where there are none and they are needed.
+    """
+    return CloudObjects(client(), bucket, prefix)
 
 
 class CloudObjects:

@@ -1,6 +1,7 @@
 """Play many seeds; show each that breaks a promise, and how to play it again.
 
     python -m tests.simulation [--seeds N] [--from N] [--without GUARD] [--executor tasks]
+        [--state blobs]
 
 A single seed is told in full. Exits with 1 if a promise was broken.
 """
@@ -15,27 +16,33 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+from tests.simulation.bucket import Bucket
+from tests.simulation.database import Database
+from tests.simulation.deployment import OpenDatabase
 from tests.simulation.run import Run, run
 from tests.simulation.teeth import GUARDS
 
 MOST_SHOWN = 5
 LAST_LINES = 40
 AT_ONCE = 20
+STATES: dict[str, OpenDatabase] = {"firestore": Database, "blobs": Bucket}
 
 
-def played(first: int, seeds: int, guard: str, executor: str) -> Iterator[Run]:
+def played(first: int, seeds: int, guard: str, executor: str, state: str) -> Iterator[Run]:
     """Yield the runs of consecutive seeds, played on every processor."""
     numbers = range(first, first + seeds)
     if seeds == 1:
-        yield run(first, guard, executor=executor)
+        yield run(first, guard, STATES[state], executor=executor)
         return
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        yield from processes.map(partial(_short, guard, executor), numbers, chunksize=AT_ONCE)
+        yield from processes.map(
+            partial(_short, guard, executor, state), numbers, chunksize=AT_ONCE
+        )
 
 
-def _short(guard: str, executor: str, seed: int) -> Run:
+def _short(guard: str, executor: str, state: str, seed: int) -> Run:
     """Play a seed; leave the account of a good run behind, for nobody reads it."""
-    one = run(seed, guard, executor=executor)
+    one = run(seed, guard, STATES[state], executor=executor)
     account = one.account if one.faults else ()
     return Run(seed, one.faults, account, steps=one.steps)
 
@@ -57,12 +64,15 @@ def main() -> int:
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--without", choices=["", *GUARDS], default="", help="leave a guard out")
     parser.add_argument("--executor", choices=["inline", "tasks"], default="inline")
+    parser.add_argument("--state", choices=STATES, default="firestore", help="what keeps documents")
     options = parser.parse_args()
     flags = f" WITHOUT={options.without}" if options.without else ""
     flags += f" EXECUTOR={options.executor}" if options.executor != "inline" else ""
+    flags += f" STATE={options.state}" if options.state != "firestore" else ""
+    runs = played(options.first, options.seeds, options.without, options.executor, options.state)
     begun = time.perf_counter()
     count = steps = broken = 0
-    for one in played(options.first, options.seeds, options.without, options.executor):
+    for one in runs:
         count += 1
         steps += one.steps
         if options.seeds == 1:

@@ -1,8 +1,9 @@
-"""One deployment: the real use cases over the real Firestore store, with nothing else real.
+"""One deployment: the real use cases over one of the real stores, with nothing else real.
 
 Several instances run it, each with a clock of its own that may be wrong by ten
-minutes. Firestore, the bucket, the sink and the topic of dead letters are in
-memory; every call to them is a point where others may run and faults may strike.
+minutes. Firestore (or the bucket of small objects), the source, the sink and the
+topic of dead letters are in memory; every call to them is a point where others
+may run and faults may strike.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
+from gate.store.blobs_agenda import BlobAgenda
 from gate.store.firestore import Collections
 from gate.store.firestore_agenda import FirestoreAgenda
-from gate.store.port import StoredJob
+from gate.store.port import Agenda, StoredJob
 from gate.sweep import Sweep
 from gate.tasks.port import Task
 from gate.work import JobWork, Work
+from tests.simulation.bucket import Bucket
 from tests.simulation.database import Database
 from tests.simulation.queue import Queue
 from tests.simulation.schedule import WAIT_SECONDS, Lock, Schedule
@@ -43,7 +46,8 @@ from tests.simulation.weather import Weather
 from tests.world import BUCKET, Answer, Letters, Reader
 
 COLLECTIONS = Collections("claims", "manifests", "jobs", "sweep")
-OpenDatabase = Callable[[Callable[[], datetime]], Database]
+# What keeps the documents of a run, under its clock.
+OpenDatabase = Callable[[Callable[[], datetime]], Database | Bucket]
 # Longer than the real one, for the sake of speed; a lease lasts sixty.
 PULSE_SECONDS = 15.0
 SKEWS_SECONDS = (0.0, 0.0, -600.0, 600.0)
@@ -124,7 +128,7 @@ class Deployment:
     seed: int
     environment: Mapping[str, str] = field(default_factory=dict)
     open_database: OpenDatabase = Database
-    database: Database = field(init=False)
+    database: Database | Bucket = field(init=False)
     schedule: Schedule = field(init=False)
     weather: Weather = field(init=False)
     source: MemorySource = field(default_factory=MemorySource)
@@ -206,16 +210,19 @@ class Deployment:
         finally:
             ingest.Ownership = Ownership  # type: ignore[misc]
 
+    def _store(self, skew: timedelta) -> Agenda:
+        retention = self.settings.retention
+
+        def clock() -> datetime:
+            return self.schedule.now + skew
+
+        pauses: Any = {"sleep": self.schedule.sleep, "jitter": lambda: 0.5}
+        if isinstance(self.database, Bucket):
+            return BlobAgenda(self.database, retention, clock, **pauses)
+        return FirestoreAgenda(self.database, COLLECTIONS, retention, clock, **pauses)
+
     def _instance(self, skew_seconds: float) -> Instance:
-        skew = timedelta(seconds=skew_seconds)
-        store = FirestoreAgenda(
-            self.database,
-            COLLECTIONS,
-            self.settings.retention,
-            lambda: self.schedule.now + skew,
-            sleep=self.schedule.sleep,
-            jitter=lambda: 0.5,
-        )
+        store = self._store(timedelta(seconds=skew_seconds))
         source: Any = Around("source", self.source, self.weather)
         sink: Any = Around("sink", self.sink, self.weather)
         letters: Any = Around("letters", self.letters, self.weather)

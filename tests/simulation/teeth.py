@@ -22,6 +22,7 @@ from gate.names import Component, extension_of
 from gate.sinks.memory import Dataset, MemorySink
 from gate.sweep import Sweep
 from gate.tasks.port import Task
+from tests.simulation import blob_teeth
 from tests.simulation.database import Batch, Document, Reference, Write
 
 Replaced = tuple[Any, str, Any]
@@ -100,6 +101,7 @@ GUARDS: dict[str, Callable[[], Replaced]] = {
     "reconciling": _no_reconciling,
     "job-condition": _unconditional_update,
     "task-name": _one_task_for_each_claim,
+    **blob_teeth.GUARDS,
 }
 
 # What only a deployment shows whose jobs are given to tasks.

@@ -29,14 +29,17 @@ ERRORS = {
     "sink": StorageBusyError("503"),
     "reader": StorageBusyError("503"),
     "letters": StoreBusyError("unavailable"),
+    "objects": StoreBusyError("503"),
     "tasks": QueueBusyError("unavailable"),
 }
+# The calls that a network cut takes away: those to what keeps the documents.
+KEPT = ("firestore", "objects")
 KINDS = ("kill", "refuse", "cut", "stall", "shutdown")
 RATES = (0.0, 0.0, 0.003, 0.01, 0.04)
 # How often somebody stalls where others are most likely to come in between: after the
 # last question to the owner, before the sink's one step; between the decision to
 # dispatch and the dispatch.
-DELICATE = ("sink.swap", "firestore.commit create jobs")
+DELICATE = ("sink.swap", "firestore.commit create jobs", "objects.create jobs")
 ZOMBIES = (0.0, 0.0, 0.5)
 # From a hiccup to longer than a lease, and than the longest pause between attempts.
 STALL_SECONDS = (0.5, 5.0, 30.0, 65.0, 130.0, 700.0)
@@ -76,7 +79,7 @@ class Weather:
         self.schedule.pause()
         if self.calm:
             return
-        if task.process.cut_off and name.startswith("firestore"):
+        if task.process.cut_off and name.startswith(KEPT):
             raise self._error(name)
         match self._fault(name):
             case "kill":
