@@ -9,8 +9,8 @@
 Nothing is stored of a bundle before it is whole.
 
 The name of a task says what it will see. Time is cut into slots of one delay. The
-uploads of a bundle that fall into one slot share a task, and it is due when the slot
-after theirs has ended: whenever it runs, it lists the bucket after all of them. So
+uploads of a bundle, in one spelling, that fall into one slot share a task, and it is due when
+the slot after theirs has ended: whenever it runs, it lists the bucket after all of them. So
 it does not matter whether a name is taken by a task that waits, runs, or has long
 been done with: the upload was, or will be, in its listing. An upload in another
 slot has another name. The slot of an upload is that of the event's own time, which is
@@ -42,7 +42,8 @@ KIND = "poll"
 class PollTask:
     """The `attempt`-th look, counted from 1, at the bundle of an object.
 
-    `chain` is the digest of the bundle and the slot of the uploads that it is for.
+    `chain` is the digest of the bundle, its spelling and the slot of the uploads that it
+    is for.
     """
 
     bucket: str
@@ -102,7 +103,7 @@ class Poll:
         if component.bundle.archive:
             return self.intake.record(component, event.generation, event.event_id)
         slot, due_at = self._slot(event)
-        chain = digest(bundle_id(component.bundle), slot)
+        chain = digest(bundle_id(component.bundle), component.sibling_start, slot)
         return self._scheduled(PollTask(event.bucket, event.name, chain, 1), due_at)
 
     def look(self, task: PollTask) -> Receipt:

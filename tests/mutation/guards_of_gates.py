@@ -83,6 +83,11 @@ POLL = (
         'return "slot", due_at',
     ),
     _polled(
+        "two spellings that are whole by themselves are listed each",
+        "digest(bundle_id(component.bundle), component.sibling_start, slot)",
+        "digest(bundle_id(component.bundle), slot)",
+    ),
+    _polled(
         "the next look has a name of its own",
         'return Task(f"{self.chain}-{self.attempt}", payload, due_at)',
         "return Task(self.chain, payload, due_at)",
@@ -116,10 +121,5 @@ POLL = (
         "a task that is none is told from one that is",
         "} if is_id(chain) and attempt > 0:",
         "}:",
-    ),
-    _polled(
-        "the newest object is recorded, so that a task called again finds its job",
-        "max(found, key=lambda one: (one[1].generation, one[1].name))",
-        "min(found, key=lambda one: (one[1].generation, one[1].name))",
     ),
 )

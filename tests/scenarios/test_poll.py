@@ -87,6 +87,15 @@ def test_a_look_is_due_after_every_upload_that_shares_it(world: Queued) -> None:
         assert timedelta(seconds=30) <= due_at - world.clock.now <= timedelta(seconds=60)
 
 
+def test_each_spelling_that_is_whole_is_looked_at(world: Queued) -> None:
+    """B6, C6: a newer export in another case, whole by itself, is in the listing of a task."""
+    delivered(world, *world.upload_bundle("in/roads"), *world.upload_bundle("in/ROADS", "second"))
+    assert len(world.queue.waiting) == 2
+    world.passed(60)
+    assert world.rows("in/roads") == expected("second")
+    assert world.effects[-1].generations.keys() == set(PARTS)
+
+
 def test_bundles_have_tasks_of_their_own(world: Queued) -> None:
     """C1, G9: uploads of one time share a task only within their bundle."""
     delivered(world, *(world.upload(f"in/{stem}.shp") for stem in ("roads", "rivers", "x/roads")))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gate import listing
-from gate.errors import PermissionDeniedError, StorageBusyError, StoreBusyError
+from gate.errors import ConfigurationError, PermissionDeniedError, StorageBusyError, StoreBusyError
 from gate.events import ObjectFinalized
 from gate.intake import Outcome
 from gate.job import State
@@ -341,7 +341,8 @@ def test_a_listing_that_passes_by_itself_is_tried_again(world: World) -> None:
     world.faults.before("source.siblings", raising(StorageBusyError("503")))
     assert world.deliver(shape) is Answer.QUIET_NACK
     world.faults.before("source.siblings", raising(PermissionDeniedError("403", where="gs://u")))
-    assert world.deliver(shape) is Answer.NACK
+    with pytest.raises(ConfigurationError, match="account list the bucket"):
+        world.entrance(shape)
     assert world.deliver(shape) is Answer.ACK
     assert world.rows("in/roads") == expected("first")
 
