@@ -15,6 +15,7 @@ FROM = 0
 WITHOUT =
 EXECUTOR = inline
 STATE = firestore
+GATE = manifest
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
@@ -72,7 +73,7 @@ fuzz: .venv-fuzz/.installed
 
 simulate: .venv/.installed
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) --without '$(WITHOUT)' \
-		--executor $(EXECUTOR) --state $(STATE)
+		--executor $(EXECUTOR) --state $(STATE) --gate $(GATE)
 
 mutate: .venv-mutate/.installed
 	@$(MUTATE)/python -m tests.mutation

@@ -15,7 +15,7 @@ from tests.simulation.deployment import OpenDatabase
 from tests.simulation.run import run
 from tests.simulation.teeth import GUARDS
 
-SEEDS, TASK_SEEDS, GROUPS = 200, 100, 4
+SEEDS, TASK_SEEDS, GATE_SEEDS, GROUPS = 200, 100, 80, 4
 BLOB_SEEDS = 40
 
 # For each guard a seed that found, when it was written down, that the guard was missing.
@@ -30,6 +30,7 @@ KNOWN = {
     "blob-job-condition": 1,
     "blob-manifest-condition": 0,
     "blob-claim-merge": 1,
+    "look-slot": 10,
 }
 # Should those have become other stories: more than were ever needed to find it.
 ENOUGH_SEEDS = 2000
@@ -54,6 +55,18 @@ def test_every_promise_is_kept_by_tasks_too(group: int) -> None:
         played = run(seed, executor="tasks")
         if played.faults:
             broken[f"make simulate SEEDS=1 FROM={seed} EXECUTOR=tasks"] = played.faults
+    assert not broken
+
+
+@pytest.mark.parametrize("gate", ["verify", "poll"])
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_every_promise_is_kept_by_the_other_gates(gate: str, group: int) -> None:
+    """A1-A8, C1-C9, E1-E18, F1-F13, G1-G11, H1-H12: also where a listing tells what is whole."""
+    broken = {}
+    for seed in range(group, GATE_SEEDS, GROUPS):
+        played = run(seed, gate=gate)
+        if played.faults:
+            broken[f"make simulate SEEDS=1 FROM={seed} GATE={gate}"] = played.faults
     assert not broken
 
 

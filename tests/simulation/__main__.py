@@ -1,7 +1,7 @@
 """Play many seeds; show each that breaks a promise, and how to play it again.
 
     python -m tests.simulation [--seeds N] [--from N] [--without GUARD] [--executor tasks]
-        [--state blobs]
+        [--state blobs] [--gate verify]
 
 A single seed is told in full. Exits with 1 if a promise was broken.
 """
@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
@@ -28,21 +28,19 @@ AT_ONCE = 20
 STATES: dict[str, OpenDatabase] = {"firestore": Database, "blobs": Bucket}
 
 
-def played(first: int, seeds: int, guard: str, executor: str, state: str) -> Iterator[Run]:
+def played(first: int, seeds: int, guard: str, state: str, **how: str) -> Iterator[Run]:
     """Yield the runs of consecutive seeds, played on every processor."""
     numbers = range(first, first + seeds)
     if seeds == 1:
-        yield run(first, guard, STATES[state], executor=executor)
+        yield run(first, guard, STATES[state], **how)
         return
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        yield from processes.map(
-            partial(_short, guard, executor, state), numbers, chunksize=AT_ONCE
-        )
+        yield from processes.map(partial(_short, guard, state, how), numbers, chunksize=AT_ONCE)
 
 
-def _short(guard: str, executor: str, state: str, seed: int) -> Run:
+def _short(guard: str, state: str, how: Mapping[str, str], seed: int) -> Run:
     """Play a seed; leave the account of a good run behind, for nobody reads it."""
-    one = run(seed, guard, STATES[state], executor=executor)
+    one = run(seed, guard, STATES[state], **how)
     account = one.account if one.faults else ()
     return Run(seed, one.faults, account, steps=one.steps)
 
@@ -65,11 +63,14 @@ def main() -> int:
     parser.add_argument("--without", choices=["", *GUARDS], default="", help="leave a guard out")
     parser.add_argument("--executor", choices=["inline", "tasks"], default="inline")
     parser.add_argument("--state", choices=STATES, default="firestore", help="what keeps documents")
+    parser.add_argument("--gate", choices=["manifest", "verify", "poll"], default="manifest")
     options = parser.parse_args()
     flags = f" WITHOUT={options.without}" if options.without else ""
     flags += f" EXECUTOR={options.executor}" if options.executor != "inline" else ""
     flags += f" STATE={options.state}" if options.state != "firestore" else ""
-    runs = played(options.first, options.seeds, options.without, options.executor, options.state)
+    flags += f" GATE={options.gate}" if options.gate != "manifest" else ""
+    how = {"executor": options.executor, "gate": options.gate}
+    runs = played(options.first, options.seeds, options.without, options.state, **how)
     begun = time.perf_counter()
     count = steps = broken = 0
     for one in runs:

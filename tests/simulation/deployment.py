@@ -16,16 +16,19 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from gate import ingest, ledger, settings
+from gate import ingest, ledger, poll, settings
 from gate.calls import Call
 from gate.errors import TransientError
 from gate.events import ObjectFinalized
+from gate.gating import GateKind
 from gate.handover import KIND, Handover
 from gate.identity import Revision
 from gate.ingest import Ending, Ingest
-from gate.intake import Intake
+from gate.intake import Intake, Receipt
+from gate.listing import Listing
 from gate.look import Look
 from gate.ownership import Ownership
+from gate.poll import Poll
 from gate.reconcile import Reconcile
 from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
@@ -37,7 +40,8 @@ from gate.store.firestore_agenda import FirestoreAgenda
 from gate.store.port import Agenda, StoredJob
 from gate.sweep import Sweep
 from gate.tasks.port import Task
-from gate.work import JobWork, Work
+from gate.verify import Verify
+from gate.work import JobWork, LookWork, Work
 from tests.simulation.bucket import Bucket
 from tests.simulation.database import Database
 from tests.simulation.queue import Queue
@@ -90,7 +94,7 @@ class Sink(MemorySink):
 class Instance:
     """One process of the function, with its own idea of the time."""
 
-    intake: Intake
+    entrance: Callable[[ObjectFinalized], Receipt]
     run: Callable[[StoredJob], Ending | None]
     work: Work
     sweep: Sweep
@@ -100,7 +104,7 @@ class Instance:
         """Deliver an event as `main.ingest` does, and tell how it was answered."""
         receipt = None
         try:
-            receipt = self.intake(event)
+            receipt = self.entrance(event)
             ending = self.run(receipt.work) if receipt.work else None
         except Exception as error:  # noqa: BLE001  whatever it is, the event comes back
             ledger.failed(event, receipt, error, now=now)
@@ -222,7 +226,8 @@ class Deployment:
         return FirestoreAgenda(self.database, COLLECTIONS, retention, clock, **pauses)
 
     def _instance(self, skew_seconds: float) -> Instance:
-        store = self._store(timedelta(seconds=skew_seconds))
+        skew = timedelta(seconds=skew_seconds)
+        store = self._store(skew)
         source: Any = Around("source", self.source, self.weather)
         sink: Any = Around("sink", self.sink, self.weather)
         letters: Any = Around("letters", self.letters, self.weather)
@@ -264,4 +269,17 @@ class Deployment:
         )
         nobody_asks: Any = None
         redrive = Redrive(store, nobody_asks, source, self.settings, self._token)
-        return Instance(intake, run, Work({KIND: run_job}, letters), sweep, redrive)
+        gate, required = self.settings.gate, self.settings.required
+        listing = Listing(source, intake.parsed)
+
+        def clock() -> datetime:
+            return self.schedule.now + skew
+
+        polled = Poll(intake, listing, letters, self.queue, required, gate, clock)
+        entrances: dict[GateKind, Callable[[ObjectFinalized], Receipt]] = {
+            GateKind.MANIFEST: intake,
+            GateKind.VERIFY: Verify(intake, listing, letters, required, gate.max_age, clock),
+            GateKind.POLL: polled,
+        }
+        work = Work({KIND: run_job, poll.KIND: LookWork(polled, run)}, letters)
+        return Instance(entrances[gate.kind], run, work, sweep, redrive)

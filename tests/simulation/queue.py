@@ -16,6 +16,8 @@ from tests.world import Crash
 
 PAUSES_SECONDS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 TWICE_WITHIN_SECONDS = 900.0
+# More than any task needs.
+MOST_CALLS = 100
 
 
 @dataclass
@@ -37,7 +39,12 @@ class Queue:
     def __post_init__(self) -> None:
         self.twice = self.random.choice((0.0, 0.1, 0.5))
         self.lost = self.random.choice((0.0, 0.0, 0.2))
-        self.most_calls = self.random.choice((1, 3, 100))
+        self.most_calls = self.random.choice((1, 3, MOST_CALLS))
+
+    @property
+    def loses(self) -> bool:
+        """Tell whether a task may be lost, or given up while it still fails."""
+        return self.lost > 0 or self.most_calls < MOST_CALLS
 
     def enqueue(self, task: Task) -> bool:
         """See `Tasks.enqueue`."""
@@ -58,7 +65,8 @@ class Queue:
 
     def _later(self, task: Task, calls: int, within_seconds: float) -> None:
         name = f"task {task.name[:6]}{task.name[32:-20]}/{calls + 1}"
-        in_seconds = self.random.random() * within_seconds
+        wait = (task.due_at or self.schedule.now) - self.schedule.now
+        in_seconds = max(0.0, wait.total_seconds()) + self.random.random() * within_seconds
         self.schedule.spawn(name, lambda: self._made(task, calls + 1), in_seconds=in_seconds)
 
     def _made(self, task: Task, calls: int) -> None:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from tests.simulation.database import Database, Document
 from tests.simulation.deployment import Deployment, OpenDatabase
 from tests.simulation.story import Story
-from tests.simulation.teeth import OF_TASKS, without
+from tests.simulation.teeth import OF_POLLS, OF_TASKS, without
 from tests.simulation.verdict import Watch, faults_of
 
 # In every other run a job has so few attempts that some end as dead letters.
 ATTEMPTS = ("1000", "3")
+# How long the other gates wait for a file that never comes.
+PATIENCE = {"VERIFY_MAX_AGE_SECONDS": "1800", "POLL_MAX_ATTEMPTS": "4"}
 # What is said when something happens that nobody foresaw.
 CRASHES = ('"crashed"', "ingestion crashed", "layer crashed", "heartbeat failed")
 KINDS = ("claims", "manifests", "jobs", "sweep")
@@ -65,9 +67,12 @@ def run(
     open_database: OpenDatabase = Database,
     *,
     executor: str = "inline",
+    gate: str = "manifest",
 ) -> Run:
     """Play the story of a seed, without one of the guards if one is named."""
     environment = {
+        **PATIENCE,
+        "GATE": "poll" if guard in OF_POLLS else gate,
         "MAX_ATTEMPTS": ATTEMPTS[seed % 2],
         "SOURCE_BUCKET": "uploads",
         "EXECUTOR": "tasks" if guard in OF_TASKS else executor,

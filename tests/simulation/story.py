@@ -193,7 +193,9 @@ class Story:
         """Store an object and send its event."""
         facts = self.deployment.source.put(BUCKET, name, payload)
         self.schedule.note(f"uploads {name} @{facts.generation % 10_000}")
-        event = ObjectFinalized(BUCKET, name, facts.generation, f"event-{facts.generation}")
+        event = ObjectFinalized(
+            BUCKET, name, facts.generation, f"event-{facts.generation}", self.schedule.now
+        )
         message = Message(event, lost=self.random.random() < self.habits.lost_events)
         self.messages.append(message)
         if message.lost:

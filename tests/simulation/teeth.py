@@ -19,6 +19,7 @@ from gate.job import Job
 from gate.look import Look
 from gate.manifest import Manifest
 from gate.names import Component, extension_of
+from gate.poll import Poll
 from gate.sinks.memory import Dataset, MemorySink
 from gate.sweep import Sweep
 from gate.tasks.port import Task
@@ -93,6 +94,11 @@ def _one_task_for_each_claim() -> Replaced:
     return Handover, "give", given
 
 
+def _one_slot() -> Replaced:
+    """Let all looks at a bundle have one name, whenever its files were uploaded."""
+    return Poll, "_slot", lambda gate, _event: ("always", gate.clock() + gate.gating.delay)
+
+
 GUARDS: dict[str, Callable[[], Replaced]] = {
     "max-register": _any_generation,
     "sink-revision": _any_revision,
@@ -101,11 +107,14 @@ GUARDS: dict[str, Callable[[], Replaced]] = {
     "reconciling": _no_reconciling,
     "job-condition": _unconditional_update,
     "task-name": _one_task_for_each_claim,
+    "look-slot": _one_slot,
     **blob_teeth.GUARDS,
 }
 
 # What only a deployment shows whose jobs are given to tasks.
 OF_TASKS = frozenset({"task-name"})
+# What only a deployment shows whose gate looks in tasks.
+OF_POLLS = frozenset({"look-slot"})
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from gate.gating import GateKind
 from gate.identity import Pin, Revision
 from gate.job import ENDED, FINISHED, State
 from gate.manifest import Dispatched, Manifest, Waiting, decide
@@ -98,11 +99,16 @@ def faults_of(story: Story, heard_only: bool) -> Iterator[str]:
             yield f"job {key} is left {job['state']}"
         elif not job["notified"]:
             yield f"job {key} is {job['state']} and nobody was told"
-    yield from _acknowledged(story)
+    gate = deployment.settings.gate.kind
+    # By the other gates nobody remembers what waits until a pass has found it. By one,
+    # nothing but the `.shp` is heard of; by the other, nothing whose task was lost.
+    if gate is GateKind.MANIFEST or not heard_only:
+        yield from _acknowledged(story)
+    deaf = gate is GateKind.VERIFY or (gate is GateKind.POLL and deployment.queue.loses)
     for base in story.bases:
         bundle = bundle_of(f"{base}.shp")
         told = [message for message in story.messages if bundle_of(message.event.name) == bundle]
-        if not (heard_only and _beyond_hearing(told)):
+        if not (heard_only and (deaf or _beyond_hearing(told))):
             yield from _convergence(story, bundle)
 
 
@@ -129,9 +135,13 @@ def _effects(deployment: Deployment) -> Iterator[str]:
 def _acknowledged(story: Story) -> Iterator[str]:
     manifests = story.deployment.database.all_of("manifests").values()
     known = {document["bucket"] + "/" + document["basename"]: document for document in manifests}
+    # What was deleted before it could be listed, nobody but the manifest has heard of.
+    listed = story.deployment.settings.gate.kind is not GateKind.MANIFEST
     for message in story.messages:
         event = message.event
         if not message.acknowledged or message.collected:
+            continue
+        if listed and (event.bucket, event.name) not in story.deployment.source._live:
             continue
         bundle = bundle_of(event.name)
         document = known.get(f"{bundle.bucket}/{bundle.basename}")
