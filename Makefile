@@ -33,7 +33,7 @@ help:
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make terraform    check terraform/ against stand-ins for the cloud'
-	@echo 'make bench        measure the event path on the Firestore emulator'
+	@echo 'make bench        measure the event path on the Firestore emulator, and without a database'
 	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
 	@echo 'make bench-storm  send 10 000 events through the function, one in twenty failing'
@@ -92,6 +92,7 @@ terraform: .venv/.installed .cache/checkov/.installed
 bench: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system services
 	@$(BIN)/python -m benchmarks.gate
+	@$(BIN)/python -m benchmarks.gate --state blobs
 
 bench-read: .venv/.installed
 	@$(BIN)/python -m benchmarks.read

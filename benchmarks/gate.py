@@ -1,8 +1,9 @@
 """Measure what an event costs on the Firestore emulator, against bare creates.
 
-    python -m benchmarks.gate [--quick] [--threads N]
+    python -m benchmarks.gate [--quick] [--threads N] [--state blobs]
 
-The emulator is started here and ends with the benchmark. What is compared is
+With `--state blobs` the same is measured on a storage server instead: see
+`benchmarks.blobs`. The emulator is started here and ends with the benchmark. What is compared is
 measured in turns within one run, because the machine's mood changes: read the
 ratios, not the milliseconds.
 """
@@ -335,9 +336,16 @@ def main() -> int:
     parser.add_argument(
         "--threads", type=int, default=6, help="events at once; 6 are those of one bundle"
     )
+    parser.add_argument(
+        "--state", choices=["firestore", "blobs"], default="firestore", help="what is measured"
+    )
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     try:
+        if options.state == "blobs":
+            from benchmarks import blobs
+
+            return 0 if all(blobs.measure(size, options.threads)) else 1
         with running_emulator() as address:
             kept = [
                 *calls(address),
