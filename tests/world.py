@@ -298,11 +298,13 @@ class Delivery:
 class World:
     """One deployment over memory: bucket, store, sink, reader, dead letters.
 
-    Keyword arguments are environment variables, beside those of `defaults`.
+    Keyword arguments are environment variables, beside those of `defaults`. With a
+    `prompt_queue`, tasks that are due are called after each delivery and each sweep.
     """
 
     project = "project"
     defaults: ClassVar[Mapping[str, str]] = {}
+    prompt_queue: ClassVar[bool] = False
 
     def __init__(self, *, open_layer: OpenLayer | None = None, **environment: str) -> None:
         self.clock = Clock()
@@ -469,6 +471,7 @@ class World:
             again = receipt.redeliver or (ending is not None and ending.redeliver)
             answer = Answer.QUIET_NACK if again else Answer.ACK
         self.deliveries.append(Delivery(event, answer, receipt, ending))
+        self._prompt()
         return answer
 
     def post(self, attributes: Mapping[str, object], payload: object) -> Answer:
@@ -538,7 +541,12 @@ class World:
             return Answer.QUIET_NACK
         except (Exception, Crash):  # noqa: BLE001  whatever it is, another sweep follows
             return Answer.NACK
+        self._prompt()
         return Answer.ACK
+
+    def _prompt(self) -> None:
+        if self.prompt_queue:
+            self.queue.run(self.call)
 
     @property
     def unsettled(self) -> list[str]:

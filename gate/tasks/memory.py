@@ -24,6 +24,7 @@ class MemoryTasks:
         self._clock = clock
         self._waiting: dict[str, tuple[datetime, Task]] = {}
         self._tombstones: dict[str, datetime] = {}
+        self._under_way: set[str] = set()
 
     @property
     def waiting(self) -> tuple[Task, ...]:
@@ -49,15 +50,18 @@ class MemoryTasks:
         """Call each task that is due once, and return how many succeeded.
 
         `call` is given the payload and tells whether it answered with success;
-        a task that did not stays, due again later.
+        a task that did not stays, due again later. A task whose call is under way is
+        not called by a `run` meanwhile.
         """
         succeeded = 0
         for task in self.waiting:
-            if self._waiting[task.name][0] > self._clock():
+            if task.name in self._under_way or self._waiting[task.name][0] > self._clock():
                 continue
+            self._under_way.add(task.name)
             if call(task.payload):
                 self.lose(task.name)
                 succeeded += 1
             else:
                 self._waiting[task.name] = (self._clock() + PAUSE, task)
+            self._under_way.remove(task.name)
         return succeeded

@@ -20,6 +20,7 @@ def gate(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Let every world of the test have this gate: the manifest, unless it is for others too."""
     chosen: str = getattr(request, "param", "manifest")
     monkeypatch.setattr(World, "defaults", ENVIRONMENTS[chosen])
+    monkeypatch.setattr(World, "prompt_queue", chosen == "tasks")
     return chosen
 
 

@@ -3,6 +3,7 @@
 All of them by the manifest. Those of the modules below by the other gates too, but for
 the ones that are about how the manifest comes to its decision: each with its reason.
 What the other gates do in their place stands in `test_verify` and `test_poll`.
+By the manifest they are played a second time, as `tasks`: with jobs given to tasks.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from collections.abc import Mapping
 
 from tests.world import BUCKET
 
+TASKS = {
+    "TASK_QUEUE": "projects/p/locations/l/queues/gate",
+    "WORK_URL": "https://work.example",
+    "TASK_SERVICE_ACCOUNT": "tasks@p.iam.gserviceaccount.com",
+}
 ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
     "manifest": {},
+    "tasks": {**TASKS, "EXECUTOR": "tasks"},
     "verify": {"GATE": "verify", "SOURCE_BUCKET": BUCKET},
     "poll": {
         "GATE": "poll",
         "SOURCE_BUCKET": BUCKET,
-        "TASK_QUEUE": "projects/p/locations/l/queues/gate",
-        "WORK_URL": "https://work.example",
-        "TASK_SERVICE_ACCOUNT": "tasks@p.iam.gserviceaccount.com",
+        **TASKS,
     },
 }
 
@@ -141,10 +146,90 @@ NOT_BY_POLL: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# The same, of those that do not hold word for word where jobs are given to tasks, each
+# called as soon as it is due. What happens in their place stands in `test_tasks`.
+NOT_BY_TASKS: Mapping[str, tuple[str, ...]] = {
+    "the event is answered once its job is queued, and says nothing of how the job ends": (
+        "test_a_bundle_that_never_fits_the_time_ends_as_a_dead_letter",
+        "test_a_busy_service_is_tried_again",
+        "test_a_call_that_outlasts_its_lease_gets_a_longer_one",
+        "test_a_crash_after_dispatch_is_finished_once_the_lease_has_expired",
+        "test_a_crash_between_claim_and_dispatch_is_finished_by_the_duplicate",
+        "test_a_crashed_holder_is_replaced_after_its_lease",
+        "test_a_handler_that_goes_on_after_its_timeout_harms_nobody",
+        "test_a_heartbeat_keeps_the_lease",
+        "test_a_job_that_ends_under_a_duplicates_eyes_is_a_duplicate",
+        "test_a_job_that_is_made_again_does_not_repeat_a_fence",
+        "test_a_job_that_vanished_is_not_completed",
+        "test_a_job_whose_worker_died_is_taken_over_once_its_lease_has_run_out",
+        "test_a_late_swap_counts_once",
+        "test_a_letter_that_was_due_and_whose_job_is_gone_is_no_crash",
+        "test_a_letter_whose_job_has_moved_on_is_no_crash",
+        "test_a_lost_answer_at_dispatch_is_believed_by_its_token",
+        "test_a_lost_answer_at_take_over_counts_once",
+        "test_a_newer_revision_that_is_not_yet_published_supersedes_too",
+        "test_a_passing_fault_is_tried_again_after_its_pause",
+        "test_a_process_that_is_stopping_begins_nothing",
+        "test_a_revived_job_has_all_its_attempts",
+        "test_a_running_job_sends_its_event_back",
+        "test_a_shutdown_after_the_swap_costs_no_second_run",
+        "test_a_shutdown_between_batches_gives_the_job_back",
+        "test_a_shutdown_between_layers_repeats_none",
+        "test_a_shutdown_during_one_long_call_frees_the_job_meanwhile",
+        "test_a_store_out_of_reach_for_two_leases_ends_the_run",
+        "test_a_storm_in_the_store_uses_up_no_attempt",
+        "test_a_superseded_worker_that_was_replaced_writes_nothing",
+        "test_a_timeout_raised_into_the_work_is_tried_again",
+        "test_a_truncated_download_is_tried_again",
+        "test_a_worker_from_before_the_redrive_stays_out",
+        "test_a_worker_killed_after_its_last_publish_is_found_done",
+        "test_a_worker_killed_before_its_letter_is_not_forgotten",
+        "test_a_worker_killed_every_time_ends_without_running_again",
+        "test_a_worker_stops_within_one_batch_of_being_replaced",
+        "test_a_worker_that_dies_while_it_looks_again_is_replaced",
+        "test_a_zombie_cannot_complete",
+        "test_a_zombie_cannot_fail_the_new_holder",
+        "test_an_archive_that_needs_several_deliveries_gets_them",
+        "test_bytes_are_proven_by_crc32c_alone",
+        "test_shutdowns_use_up_no_attempts",
+        "test_slow_downloads_keep_the_lease",
+        "test_two_workers_claim_one_job",
+        "test_without_the_store_nothing_is_published",
+    ),
+    "a state, an outcome or a fence more: the job is queued before its first claim": (
+        "test_a_late_completion_counts_if_nobody_took_over",
+        "test_a_newer_revision_is_met_during_one_long_call",
+        "test_age_never_matters",
+        "test_an_archive_is_whole_on_arrival",
+        "test_an_override_that_does_not_help_is_told_once",
+        "test_only_finished_jobs_may_expire",
+        "test_the_sink_is_given_the_table_and_the_report",
+        "test_twenty_duplicates_at_once_start_one_job",
+    ),
+    "the sweep itself runs what is due, or sends the letter": (
+        "test_a_failed_job_waits_for_its_pause",
+        "test_a_letter_that_could_not_be_sent_is_sent_by_the_sweep",
+        "test_a_sweep_ends_when_its_time_is_over",
+        "test_a_sweep_runs_no_more_jobs_than_it_may_and_the_oldest_first",
+        "test_a_worker_that_died_before_its_letter_has_it_sent",
+        "test_jobs_that_keep_failing_starve_nobody",
+        "test_of_two_sweeps_at_once_one_sends_a_letter",
+        "test_of_two_sweeps_at_once_one_takes_a_job",
+        "test_unsent_letters_keep_no_job_waiting",
+    ),
+}
+
+
 def gates_of(test: str) -> tuple[str, ...]:
-    """Return the gates by which a test of one of the modules is played."""
-    if any(test in tests for tests in MANIFEST_ONLY.values()):
+    """Return the gates by which a test of one of the modules is played, tasks among them."""
+    if _is_among(test, MANIFEST_ONLY):
         return ("manifest",)
-    if any(test in tests for tests in NOT_BY_POLL.values()):
-        return ("manifest", "verify")
-    return tuple(ENVIRONMENTS)
+    left_out = {
+        *(("poll",) if _is_among(test, NOT_BY_POLL) else ()),
+        *(("tasks",) if _is_among(test, NOT_BY_TASKS) else ()),
+    }
+    return tuple(gate for gate in ENVIRONMENTS if gate not in left_out)
+
+
+def _is_among(test: str, listed: Mapping[str, tuple[str, ...]]) -> bool:
+    return any(test in tests for tests in listed.values())
