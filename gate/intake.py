@@ -192,15 +192,14 @@ class Intake:
 
         If that is `None`, the sidecars that are already there are looked for.
         """
-        outcome, make = Outcome.QUEUED, job.queued
-        if not self.settings.tasks.hands_over:
+        hands_over = self.settings.tasks.hands_over
+        if not hands_over:
             self.ready()
-            outcome, make = Outcome.DISPATCHED, job.opened
         known = recorded.manifest
         if found is None:
             found = self._found(claim.component, known)
         revision = Revision.of(known.bundle, known.joined(found).current())
-        made = make(
+        opened = job.opened(
             revision,
             dispatched_by=claim.id,
             token=claim.token,
@@ -208,13 +207,14 @@ class Intake:
             limits=self.settings.limits,
             fence_floor=known.fence,
         )
-        work = self.store.dispatch(made, found)
+        work = self.store.dispatch(job.queued(opened) if hands_over else opened, found)
         if work is None:
             return Receipt(
                 Outcome.INCLUDED if recorded.first else Outcome.DUPLICATE,
                 f"revision {revision.id} was dispatched by another event",
                 claim,
             )
+        outcome = Outcome.QUEUED if hands_over else Outcome.DISPATCHED
         return Receipt(outcome, f"revision {work.job.id}", claim, work)
 
     def _found(self, component: Component, known: Manifest) -> tuple[Pin, ...]:

@@ -211,25 +211,9 @@ def opened(
     )
 
 
-def queued(
-    revision: Revision,
-    *,
-    dispatched_by: str,
-    token: str,
-    now: datetime,
-    limits: Limits,
-    fence_floor: int = 0,
-) -> Job:
-    """Return the job that a dispatch leaves to a task: all its attempts are to come."""
-    made = opened(
-        revision,
-        dispatched_by=dispatched_by,
-        token=token,
-        now=now,
-        limits=limits,
-        fence_floor=fence_floor,
-    )
-    return replace(made, state=State.QUEUED, attempts=0)
+def queued(job: Job) -> Job:
+    """Return an opened job as one that is left to a task: nobody's, its attempts all to come."""
+    return replace(job, state=State.QUEUED, attempts=0)
 
 
 def claim(job: Job, *, token: str, now: datetime, limits: Limits) -> Claimed | Busy | Ended:

@@ -70,8 +70,8 @@ INTAKE = (
     ),
     _ready(
         "a process that can run nothing dispatches nothing",
-        "self.ready()\n            outcome, make",
-        "outcome, make",
+        "self.ready()\n        known = recorded.manifest",
+        "pass\n        known = recorded.manifest",
     ),
     _ready(
         "a process that can run nothing takes nothing over",

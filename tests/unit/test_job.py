@@ -110,7 +110,8 @@ def test_a_dispatch_opens_a_job_that_its_creator_holds() -> None:
 
 def test_a_queued_job_is_nobodys_and_its_claim_is_the_first_attempt() -> None:
     """Issue 7: a job for a task has used no attempt, and may be claimed at once."""
-    made = job.queued(REVISION, dispatched_by="claim", token="t", now=NOW, limits=LIMITS)
+    opened = job.opened(REVISION, dispatched_by="claim", token="t", now=NOW, limits=LIMITS)
+    made = job.queued(opened)
     assert (made.state, made.fence, made.attempts) == (State.QUEUED, 1, 0)
     assert (made.created_at, made.token, made.dispatched_by) == (NOW, "t", "claim")
     taken = claimed(made)
@@ -122,7 +123,10 @@ def test_a_queued_job_is_nobodys_and_its_claim_is_the_first_attempt() -> None:
 
 def test_a_queued_job_is_due_once_its_task_has_been_waited_for() -> None:
     """H3: the sweep leaves a new job to its task for as long as a lease lasts."""
-    made = job.queued(REVISION, dispatched_by="c", token="t", now=NOW, limits=LIMITS, fence_floor=4)
+    opened = job.opened(
+        REVISION, dispatched_by="c", token="t", now=NOW, limits=LIMITS, fence_floor=4
+    )
+    made = job.queued(opened)
     assert made.due_at == NOW + LIMITS.lease
     assert made.fence == 5
     assert not made.ended
