@@ -1,20 +1,23 @@
 locals {
-  apis = toset(concat([
-    "artifactregistry.googleapis.com",
-    "cloudbuild.googleapis.com",
-    "cloudfunctions.googleapis.com",
-    "cloudresourcemanager.googleapis.com",
-    "cloudscheduler.googleapis.com",
-    "eventarc.googleapis.com",
-    "firestore.googleapis.com",
-    "iam.googleapis.com",
-    "logging.googleapis.com",
-    "monitoring.googleapis.com",
-    "pubsub.googleapis.com",
-    "run.googleapis.com",
-    "secretmanager.googleapis.com",
-    "storage.googleapis.com",
-  ], var.cloud_sql_instance == null ? [] : ["sqladmin.googleapis.com"]))
+  apis = toset(concat(
+    local.firestore ? ["firestore.googleapis.com"] : [],
+    local.tasks ? ["cloudtasks.googleapis.com"] : [],
+    var.cloud_sql_instance == null ? [] : ["sqladmin.googleapis.com"],
+    [
+      "artifactregistry.googleapis.com",
+      "cloudbuild.googleapis.com",
+      "cloudfunctions.googleapis.com",
+      "cloudresourcemanager.googleapis.com",
+      "cloudscheduler.googleapis.com",
+      "eventarc.googleapis.com",
+      "iam.googleapis.com",
+      "logging.googleapis.com",
+      "monitoring.googleapis.com",
+      "pubsub.googleapis.com",
+      "run.googleapis.com",
+      "secretmanager.googleapis.com",
+      "storage.googleapis.com",
+  ]))
 }
 
 resource "google_project_service" "apis" {
@@ -64,15 +67,16 @@ resource "time_sleep" "grants" {
   create_duration = "90s"
 
   # What is granted later has to take effect too.
-  triggers = {
-    database = local.database
+  triggers = merge({
+    database = coalesce(local.database, local.state)
     secrets  = join(" ", values(var.secrets))
     sink     = local.sink
     source   = var.source_bucket
-  }
+  }, local.tasks ? { tasks = local.queue } : {})
 
   depends_on = [
     google_artifact_registry_repository_iam_member.build,
+    google_cloud_tasks_queue_iam_member.runtime,
     google_project_iam_member.build,
     google_project_iam_member.eventarc_agent,
     google_project_iam_member.runtime_cloud_sql,
@@ -81,7 +85,9 @@ resource "time_sleep" "grants" {
     google_project_iam_member.trigger,
     google_pubsub_topic_iam_member.runtime,
     google_secret_manager_secret_iam_member.runtime,
+    google_service_account_iam_member.runtime_tasks,
     google_storage_bucket_iam_member.runtime_output,
     google_storage_bucket_iam_member.runtime_source,
+    google_storage_bucket_iam_member.runtime_state,
   ]
 }

@@ -1,5 +1,6 @@
 locals {
-  database = var.create_database ? google_firestore_database.state[0].name : coalesce(var.database, "(default)")
+  create_database = local.firestore && var.create_database
+  database        = local.create_database ? google_firestore_database.state[0].name : local.firestore ? coalesce(var.database, "(default)") : null
 
   collections = {
     claims    = lookup(var.settings, "CLAIM_COLLECTION", "claims")
@@ -29,7 +30,7 @@ locals {
 }
 
 resource "google_firestore_database" "state" {
-  count = var.create_database ? 1 : 0
+  count = local.create_database ? 1 : 0
 
   project                           = var.project_id
   name                              = coalesce(var.database, var.name)
@@ -44,7 +45,7 @@ resource "google_firestore_database" "state" {
 
 # Finished documents are collected a while after this time.
 resource "google_firestore_field" "expiry" {
-  for_each = local.collections
+  for_each = local.firestore ? local.collections : {}
 
   project    = var.project_id
   database   = local.database
@@ -58,7 +59,7 @@ resource "google_firestore_field" "expiry" {
 }
 
 resource "google_firestore_field" "unindexed" {
-  for_each = local.exempt
+  for_each = local.firestore ? local.exempt : {}
 
   project    = var.project_id
   database   = local.database

@@ -1,24 +1,46 @@
 locals {
-  environment = merge(var.settings, {
-    DEAD_LETTER_TOPIC        = google_pubsub_topic.dead_letters.id
-    FIRESTORE_DATABASE       = local.database
-    FUNCTION_TIMEOUT_SECONDS = tostring(var.timeout_seconds)
-    SINK                     = local.sink
-    SOURCE_BUCKET            = var.source_bucket
-    SOURCE_PREFIX            = var.source_prefix
-  })
+  # What is not said here is what the code does by default.
+  environment = merge(
+    var.settings,
+    {
+      DEAD_LETTER_TOPIC        = google_pubsub_topic.dead_letters.id
+      FUNCTION_TIMEOUT_SECONDS = tostring(var.timeout_seconds)
+      SINK                     = local.sink
+      SOURCE_BUCKET            = var.source_bucket
+      SOURCE_PREFIX            = var.source_prefix
+    },
+    local.firestore ? { FIRESTORE_DATABASE = local.database } : { STATE = "blobs", STATE_URI = local.state },
+    var.gate == "manifest" ? {} : { GATE = var.gate },
+    var.executor == "inline" ? {} : { EXECUTOR = var.executor },
+    local.tasks ? {
+      TASK_QUEUE           = local.queue
+      TASK_SERVICE_ACCOUNT = google_service_account.tasks[0].email
+      WORK_URL             = local.work_url
+    } : {},
+  )
 
   # Each is named by its entry point in main.py.
-  functions = {
-    ingest = {
-      description   = "Takes the events of gs://${var.source_bucket} and loads each version of each shapefile once"
-      max_instances = var.max_instances
-    }
-    sweep = {
-      description   = "Finishes what events began, and finds what they missed"
-      max_instances = 1
-    }
-  }
+  functions = merge(
+    {
+      ingest = {
+        description     = "Takes the events of gs://${var.source_bucket} and loads each version of each shapefile once"
+        max_instances   = var.max_instances
+        timeout_seconds = var.timeout_seconds
+      }
+      sweep = {
+        description     = "Finishes what events began, and finds what they missed"
+        max_instances   = 1
+        timeout_seconds = var.timeout_seconds
+      }
+    },
+    local.tasks ? {
+      work = {
+        description     = "Does what tasks say, each until it succeeds"
+        max_instances   = var.max_instances
+        timeout_seconds = var.work_timeout_seconds
+      }
+    } : {},
+  )
 }
 
 resource "google_cloudfunctions2_function" "gate" {
@@ -47,12 +69,12 @@ resource "google_cloudfunctions2_function" "gate" {
   service_config {
     available_cpu                    = tostring(var.cpu)
     available_memory                 = var.memory
-    environment_variables            = local.environment
+    environment_variables            = merge(local.environment, { FUNCTION_TIMEOUT_SECONDS = tostring(each.value.timeout_seconds) })
     ingress_settings                 = "ALLOW_INTERNAL_ONLY"
     max_instance_count               = each.value.max_instances
     max_instance_request_concurrency = 1
     service_account_email            = google_service_account.runtime.email
-    timeout_seconds                  = var.timeout_seconds
+    timeout_seconds                  = each.value.timeout_seconds
     vpc_connector                    = var.vpc_connector
     vpc_connector_egress_settings    = var.vpc_connector == null ? null : "PRIVATE_RANGES_ONLY"
 
@@ -86,9 +108,10 @@ resource "google_cloudfunctions2_function" "gate" {
   depends_on = [google_project_service.apis, time_sleep.grants]
 }
 
-# Secrets are named with the number of their project; its id would differ at each plan.
+# Secrets are named with the number of their project, for its id would differ at
+# each plan; and so is the address of a function.
 data "google_project" "this" {
-  count = length(var.secrets) > 0 ? 1 : 0
+  count = length(var.secrets) > 0 || local.tasks ? 1 : 0
 
   project_id = var.project_id
 

@@ -1,4 +1,4 @@
-# Four identities, each with what it needs and no more.
+# Four identities, each with what it needs and no more. Tasks have a fifth: see tasks.tf.
 
 resource "google_service_account" "build" {
   project      = var.project_id
@@ -107,6 +107,8 @@ resource "google_storage_bucket_iam_member" "runtime_output" {
 
 # One database only.
 resource "google_project_iam_member" "runtime_database" {
+  count = local.firestore ? 1 : 0
+
   project = var.project_id
   role    = "roles/datastore.user"
   member  = google_service_account.runtime.member

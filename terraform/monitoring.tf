@@ -5,14 +5,24 @@ locals {
   monitoring = {
     name     = var.name
     location = local.source_location
-    database = local.database
+    database = local.firestore ? local.database : ""
     runbook  = var.runbook_url
   }
   stalled = jsondecode(templatefile("${path.module}/monitoring/stalled-bundles.json", local.monitoring))
+
+  # With gate = "verify" a refusal is how an event waits.
+  watched = concat(
+    [for file in fileset("${path.module}/monitoring", "alerts/*.json") : file if !(var.gate == "verify" && file == "alerts/failure-share.json")],
+    local.tasks ? ["tasks/work-failing.json"] : [],
+  )
   alerts = {
-    for file in fileset("${path.module}/monitoring/alerts", "*.json") :
-    trimsuffix(file, ".json") => jsondecode(templatefile("${path.module}/monitoring/alerts/${file}", local.monitoring))
+    for file in local.watched :
+    trimsuffix(basename(file), ".json") => jsondecode(templatefile("${path.module}/monitoring/${file}", local.monitoring))
   }
+
+  # Without a database its chart would stay empty.
+  dashboard = templatefile("${path.module}/monitoring/dashboard.json", local.monitoring)
+  charts    = [for chart in jsondecode(local.dashboard).gridLayout.widgets : chart if !strcontains(jsonencode(chart), "firestore.googleapis.com")]
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -126,8 +136,19 @@ resource "google_monitoring_alert_policy" "alert" {
 }
 
 resource "google_monitoring_dashboard" "gate" {
+  project = var.project_id
+  dashboard_json = local.firestore ? local.dashboard : jsonencode(merge(jsondecode(local.dashboard), {
+    gridLayout = { columns = "2", widgets = local.charts }
+  }))
+
+  depends_on = [google_project_service.apis]
+}
+
+resource "google_monitoring_dashboard" "tasks" {
+  count = local.tasks ? 1 : 0
+
   project        = var.project_id
-  dashboard_json = templatefile("${path.module}/monitoring/dashboard.json", local.monitoring)
+  dashboard_json = templatefile("${path.module}/monitoring/tasks/dashboard.json", local.monitoring)
 
   depends_on = [google_project_service.apis]
 }

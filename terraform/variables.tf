@@ -187,6 +187,8 @@ variable "settings" {
       "M_VALUES",
       "NAN_COORDINATES",
       "NULL_GEOMETRY",
+      "POLL_DELAY_SECONDS",
+      "POLL_MAX_ATTEMPTS",
       "READER",
       "RECONCILE_EVERY_SECONDS",
       "REQUIRED_EXTS",
@@ -198,9 +200,10 @@ variable "settings" {
       "SWEEP_SECONDS",
       "TARGET_CRS",
       "VALIDITY",
+      "VERIFY_MAX_AGE_SECONDS",
       "Z_VALUES",
     ], name)])
-    error_message = "settings has a name that is none of docs/configuration.md, or one that another variable here sets (sink, source_bucket, source_prefix, database)."
+    error_message = "settings has a name that is none of docs/configuration.md, or one that another variable here sets (sink, source_bucket, source_prefix, database, gate, executor, state)."
   }
 }
 
@@ -275,6 +278,52 @@ variable "database_location" {
   validation {
     condition     = var.database_location == null ? true : can(regex("^[a-z]+(-[a-z]+)?[0-9]+$", var.database_location))
     error_message = "database_location is a region such as europe-west1, nam5 or eur3."
+  }
+}
+
+# --- other ways to gate, to run jobs, and to keep state: see docs/choosing.md -----------
+
+variable "gate" {
+  description = "What tells that a bundle is whole: manifest, a record of the events; verify, a listing when the .shp arrives; poll, listings by tasks."
+  type        = string
+  default     = "manifest"
+
+  validation {
+    condition     = contains(["manifest", "verify", "poll"], var.gate)
+    error_message = "gate is manifest, verify or poll."
+  }
+}
+
+variable "executor" {
+  description = "Who runs a job: inline, the event that dispatched it; tasks, a task, which may take work_timeout_seconds."
+  type        = string
+  default     = "inline"
+
+  validation {
+    condition     = contains(["inline", "tasks"], var.executor)
+    error_message = "executor is inline or tasks."
+  }
+}
+
+variable "work_timeout_seconds" {
+  description = "How long the function that tasks call may take. Cloud Tasks waits 1800 s at most. Ignored where no tasks are made."
+  type        = number
+  default     = 1800
+
+  validation {
+    condition     = var.work_timeout_seconds >= 60 && var.work_timeout_seconds <= 1800
+    error_message = "work_timeout_seconds is 60 to 1800."
+  }
+}
+
+variable "state" {
+  description = "Where claims, manifests and jobs are kept: firestore; blobs, as objects of a bucket that is created, without a database. Do not change it later: what is recorded in one is not known to the other."
+  type        = string
+  default     = "firestore"
+
+  validation {
+    condition     = contains(["firestore", "blobs"], var.state)
+    error_message = "state is firestore or blobs."
   }
 }
 

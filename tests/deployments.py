@@ -24,6 +24,15 @@ TRIGGER = "gate-trigger@acme.iam.gserviceaccount.com"
 SCHEDULER = "gate-scheduler@acme.iam.gserviceaccount.com"
 AGENT = "service-123@gs-project-accounts.iam.gserviceaccount.com"
 SWEEP_URI = "https://gate-sweep-abc.run.app"
+WORK_URI = "https://gate-work-abc.run.app"
+CALLER = "gate-tasks@acme.iam.gserviceaccount.com"
+TASKING = {
+    **ENVIRONMENT,
+    "EXECUTOR": "tasks",
+    "TASK_QUEUE": f"projects/{PROJECT}/locations/{LOCATION}/queues/gate-work",
+    "TASK_SERVICE_ACCOUNT": CALLER,
+    "WORK_URL": f"https://gate-work-123.{LOCATION}.run.app",
+}
 
 
 def _merged(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,6 +78,15 @@ def sweep(service: Mapping[str, Any] | None = None, **others: Any) -> dict[str, 
     """Return a description of the function that sweeps."""
     changes = {"uri": SWEEP_URI, "maxInstanceCount": 1, **(service or {})}
     name = {"name": f"projects/{PROJECT}/locations/{LOCATION}/functions/gate-sweep"}
+    return description(service=changes, **{**name, "eventTrigger": None, **others})
+
+
+def work(service: Mapping[str, Any] | None = None, **others: Any) -> dict[str, Any]:
+    """Return a description of the function that tasks call."""
+    values = {**TASKING, "FUNCTION_TIMEOUT_SECONDS": "1800"}
+    stated = {"uri": WORK_URI, "timeoutSeconds": 1800, "environmentVariables": values}
+    name = {"name": f"projects/{PROJECT}/locations/{LOCATION}/functions/gate-work"}
+    changes = {**stated, **(service or {})}
     return description(service=changes, **{**name, "eventTrigger": None, **others})
 
 
@@ -130,6 +148,20 @@ ANSWERS = {
     ),
     f"functions describe gate-ingest --gen2 --region={LOCATION}": description(),
     f"functions describe gate-sweep --gen2 --region={LOCATION}": sweep(),
+    f"functions describe gate-work --gen2 --region={LOCATION}": work(),
+    f"run services get-iam-policy gate-work --region={LOCATION}": policy(
+        ("roles/run.invoker", CALLER)
+    ),
+    f"tasks queues describe gate-work --location={LOCATION}": {
+        "state": "RUNNING",
+        "retryConfig": {"maxAttempts": 10, "maxRetryDuration": "86400s"},
+    },
+    f"tasks queues get-iam-policy gate-work --location={LOCATION}": policy(
+        ("roles/cloudtasks.enqueuer", RUNTIME)
+    ),
+    f"iam service-accounts get-iam-policy {CALLER}": policy(
+        ("roles/iam.serviceAccountUser", RUNTIME)
+    ),
     f"scheduler jobs list --location={LOCATION}": [
         {
             "name": f"projects/{PROJECT}/locations/{LOCATION}/jobs/gate-sweep",

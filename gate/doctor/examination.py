@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gate.doctor import dead_letters, environment, firestore, grants, state, sweep, trigger
+from gate.doctor import (
+    called,
+    dead_letters,
+    environment,
+    firestore,
+    grants,
+    state,
+    sweep,
+    tasks,
+    trigger,
+)
 from gate.doctor.finding import Finding, unchecked
 from gate.doctor.function import Function, Trigger, parse
 from gate.doctor.grants import Need, granted
@@ -17,6 +27,7 @@ from gate.errors import GateError
 from gate.settings import Settings
 from gate.sinks.address import SinkAddress
 from gate.state import BlobAddress
+from gate.tasking import Tasking
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,10 @@ def examine(function: Function, sweep_name: str, project: Project) -> Iterator[F
     if function.trigger and function.trigger.bucket:
         yield from _tried("grants", _notified(function, project))
     yield from _tried("sweep", _sweep(function, sweep_name, project))
+    if loaded and loaded.tasks.queue:
+        work_name = function.name.replace("ingest", "work")
+        yield from _tried("queue", _queue(function, loaded.tasks, project))
+        yield from _tried("work", _work(function, work_name, loaded.tasks, project))
 
 
 def _tried(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -168,7 +183,7 @@ def _grant(
 
 def _notified(function: Function, project: Project) -> Iterator[Finding]:
     """Yield whether Cloud Storage may publish the events of its buckets, as its own agent does."""
-    number = project.ask("projects", "describe", function.project)["projectNumber"]
+    number = _number(function, project)
     agent = f"serviceAccount:service-{number}@gs-project-accounts.iam.gserviceaccount.com"
     where = f"project {function.project}"
     need = Need(agent, "publish events", where, grants.PUBLISH)
@@ -177,8 +192,41 @@ def _notified(function: Function, project: Project) -> Iterator[Finding]:
 
 def _sweep(function: Function, name: str, project: Project) -> Iterator[Finding]:
     found = project.function(name, function.location)
-    yield from sweep.function(found, function)
+    yield called.over_http("sweep", found)
+    yield called.same_settings("sweep_settings", found, function)
     jobs = project.ask("scheduler", "jobs", "list", f"--location={function.location}")
     yield from sweep.schedule(found, jobs)
     for account in sweep.callers(found, jobs):
         yield from _tried("grants", _grant(*_call(account, found), project))
+
+
+def _number(function: Function, project: Project) -> str:
+    return str(project.ask("projects", "describe", function.project)["projectNumber"])
+
+
+def _queue(function: Function, tasking: Tasking, project: Project) -> Iterator[Finding]:
+    """Yield what is found about the queue, and whether the function may make tasks."""
+    name, location = tasks.place(tasking.queue)
+    words = (name, f"--location={location}")
+    yield from tasks.checks(tasking.queue, project.ask("tasks", "queues", "describe", *words))
+    runtime = f"serviceAccount:{function.service_account}"
+    need = Need(runtime, "make tasks", f"queue {name}", tasks.ENQUEUE)
+    policies = (("tasks", "queues", "get-iam-policy", *words), _everywhere(function))
+    yield from _tried("grants", _grant(need, policies, project))
+    account = tasking.account
+    need = Need(runtime, "let tasks call as it", f"account {account}", tasks.ACT_AS)
+    policies = (("iam", "service-accounts", "get-iam-policy", account), _everywhere(function))
+    yield from _tried("grants", _grant(need, policies, project))
+
+
+def _work(function: Function, name: str, tasking: Tasking, project: Project) -> Iterator[Finding]:
+    """Yield what is found about the function that tasks call."""
+    found = project.function(name, function.location)
+    # Cloud Run makes one address from a hash, and one from what is known beforehand.
+    host = f"{name}-{_number(function, project)}.{found.location}.run.app"
+    yield from tasks.work(found, function, tasking, (found.uri, f"https://{host}"))
+    loaded, findings = _settings(found)
+    yield from findings
+    if loaded:
+        yield trigger.run_time(found, loaded.limits.run)
+    yield from _tried("grants", _grant(*_call(tasking.account, found), project))

@@ -1,4 +1,4 @@
-"""Checks of the function that sweeps, and of what calls it.
+"""Checks of what calls the function that sweeps.
 
 Cloud Scheduler's token is for one audience, the address of the service; for any
 other Cloud Run answers 401 (Cloud Scheduler, "Use authentication with HTTP
@@ -12,29 +12,6 @@ from typing import Any
 
 from gate.doctor.finding import Finding, failed, ok
 from gate.doctor.function import Function
-
-
-def function(found: Function, ingest: Function) -> Iterator[Finding]:
-    """Yield what is found about the sweep beside the function that takes events."""
-    if found.trigger:
-        yield failed(
-            "sweep", found.where, "events trigger it", "deploy it with --trigger-http instead"
-        )
-    else:
-        yield ok("sweep", found.where, "it is called over HTTP")
-    names = found.environment.keys() | ingest.environment.keys()
-    differing = sorted(
-        name for name in names if found.environment.get(name) != ingest.environment.get(name)
-    )
-    if differing:
-        yield failed(
-            "sweep_settings",
-            found.where,
-            f"its settings differ from those of {ingest.name}: {', '.join(differing)}",
-            "deploy both with the same environment",
-        )
-    else:
-        yield ok("sweep_settings", found.where, f"its settings are those of {ingest.name}")
 
 
 def schedule(found: Function, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ MOST_TIMEOUT_SECONDS = 540
 
 def function_checks(function: Function) -> Iterator[Finding]:
     """Yield what is found about the function that takes events, its bucket left aside."""
-    yield _running(function)
+    yield running(function)
     if function.trigger is None:
         yield failed(
             "trigger",
@@ -39,13 +39,14 @@ def function_checks(function: Function) -> Iterator[Finding]:
     else:
         yield _event_type(function, function.trigger)
         yield _retry(function, function.trigger)
-    yield _concurrency(function)
+    yield concurrency(function)
     yield _instances(function)
     yield _timeout(function)
     yield _ingress(function)
 
 
-def _running(function: Function) -> Finding:
+def running(function: Function) -> Finding:
+    """Return whether it is deployed, as a function of the second generation."""
     if function.generation != "GEN_2":
         return failed(
             "state",
@@ -100,13 +101,14 @@ def _retry(function: Function, trigger: Trigger) -> Finding:
     )
 
 
-def _concurrency(function: Function) -> Finding:
+def concurrency(function: Function) -> Finding:
+    """Return whether an instance takes one call at a time."""
     if function.concurrency == 1:
-        return ok("concurrency", function.where, "an instance takes one event at a time")
+        return ok("concurrency", function.where, "an instance takes one call at a time")
     return failed(
         "concurrency",
         function.where,
-        f"an instance takes {function.concurrency} events at a time, which share its memory and"
+        f"an instance takes {function.concurrency} calls at a time, which share its memory and"
         " the state of GDAL",
         "deploy it with --concurrency=1",
     )

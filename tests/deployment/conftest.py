@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,11 +39,11 @@ def needed(*paths: Path, commands: tuple[str, ...]) -> None:
         )
 
 
-def documented_commands() -> str:
-    """Return the commands of the page on deployment, in their order."""
+def documented_commands(*choices: str) -> str:
+    """Return the commands of the page on deployment in their order, those of these choices too."""
     text = (ROOT / "docs" / "deploy.md").read_text()
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return "\n".join(blocks)
+    blocks = re.findall(r"^```sh *(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return "\n".join(commands for choice, commands in blocks if choice in {"", *choices})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +95,23 @@ def simulate(script: str, sent: Path) -> Simulated:
     return Simulated(ended.returncode, ended.stdout, ended.stderr, sent, standin)
 
 
+def deploy(commands: str, sent: Path) -> Simulated:
+    """Deploy by these commands, then ask the doctor, whose JSON alone is the output."""
+    doctor = f"python -m gate doctor gate-ingest --region={REGION} --json"
+    return simulate(f"{{\n{commands}\n}} >&2\n{doctor}", sent)
+
+
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
-    """Deploy as the page on deployment says, then ask the doctor.
+    """Deploy as the page on deployment says where nothing is chosen."""
+    return deploy(documented_commands("firestore"), tmp_path_factory.mktemp("gcloud"))
 
-    The output is the doctor's alone, in JSON.
-    """
-    doctor = f"python -m gate doctor gate-ingest --region={REGION} --json"
-    script = f"{{\n{documented_commands()}\n}} >&2\n{doctor}"
-    return simulate(script, tmp_path_factory.mktemp("gcloud"))
+
+@pytest.fixture(scope="session")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """Deploy as the page says for tasks, with polls and jobs in them, and state in a bucket."""
+    commands = f"CHOICE=GATE=poll,EXECUTOR=tasks\n{documented_commands('blobs', 'tasks')}"
+    return deploy(commands, tmp_path_factory.mktemp("chosen"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +129,22 @@ class Planned:
 
 
 @pytest.fixture(scope="session")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     """Plan the module with the variables that mean the same as the page on deployment."""
+    return plan(tmp_path_factory.mktemp("terraform"))
+
+
+@pytest.fixture(scope="session")
+def chosen_plan(tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    """Plan the module with the same choices as `chosen`."""
+    choices = {"gate": "poll", "executor": "tasks", "state": "blobs"}
+    return plan(tmp_path_factory.mktemp("choices"), **choices)
+
+
+def plan(folder: Path, **choices: str) -> Planned:
+    """Plan the module in a folder, with further variables."""
     simulator = TOOLS / "tfcheck" / "tfsim.py"
     needed(simulator, commands=("terraform",))
-    folder = tmp_path_factory.mktemp("terraform")
     source = folder / "source"
     for name in ("gate", "terraform"):
         unneeded = shutil.ignore_patterns("__pycache__", ".terraform", ".build")
@@ -139,6 +157,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
         "source_bucket": SOURCE,
         "output_bucket": OUTPUT,
         "alert_emails": json.dumps([EMAIL]),
+        **choices,
     }
     ended = subprocess.run(
         [sys.executable, simulator, source / "terraform", "--copy-root", source, "--keep"]
@@ -157,6 +176,6 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
         resources = {each["address"]: each["values"] for each in module["resources"]}
         archive = folder / "code.zip"
         shutil.copy(Path(kept[1]) / "work" / "terraform" / ".build" / "code.zip", archive)
-        yield Planned(resources, archive)
+        return Planned(resources, archive)
     finally:
         shutil.rmtree(kept[1])

@@ -22,10 +22,13 @@ APIS = {
     "FIRESTORE": "fs",
     "MONITORING": "mon",
     "PUBSUB": "ps",
+    "STORAGE": "storage/v1",
 }
 
 # Where a change is an operation that goes on after the answer; here it has ended by then.
 LONG = ("ar", "fs")
+
+STORAGE_AGENT = "service-123456789012@gs-project-accounts.iam.gserviceaccount.com"
 
 # What the server adds to what it is sent.
 ADDED = {"jobs": {"state": "ENABLED"}, "queues": {"state": "RUNNING"}}
@@ -46,9 +49,11 @@ class Standin:
         """Return status and body of the answer to a call."""
         api, _, rest = path.strip("/").partition("/")
         name, _, verb = rest.partition("/")[2].partition(":")
+        if name.endswith("/iam"):
+            name, verb = name.removesuffix("/iam"), "setIamPolicy" if body else "getIamPolicy"
         with self._lock:
             if verb == "setIamPolicy":
-                self.policies[name] = body["policy"]
+                self.policies[name] = body.get("policy", body)
             if verb:
                 return 200, self.policies.get(name, {"version": 1, "bindings": []})
             if method == "GET":
@@ -62,6 +67,8 @@ class Standin:
             return 200, {"name": name, "done": True, "response": {}}
         if name in self.resources:
             return 200, self.resources[name]
+        if name.endswith("/serviceAccount"):
+            return 200, {"email_address": STORAGE_AGENT}
         parent, _, collection = name.rpartition("/")
         if len(name.split("/")) % 2 == 0:
             return 404, {"error": {"code": 404, "message": f"{name} is not there"}}
@@ -81,12 +88,14 @@ class Standin:
         self, api: str, method: str, name: str, query: dict[str, str], body: dict[str, Any]
     ) -> dict[str, Any]:
         if method == "POST":
-            stated = [text for key, text in query.items() if key.endswith("Id")]
             given = body.get("name", "")
-            number = str(len(self.resources))
-            name = given if "/" in given else f"{name}/{(given, *stated, number)[bool(stated)]}"
+            stated = [text for key, text in query.items() if key.endswith("Id")]
+            own = [*stated, *filter(None, [given]), str(len(self.resources))][0]
+            name = given if "/" in given else f"{name}/{own}"
         added = ADDED.get(name.split("/")[-2], {})
-        changed = {**self.resources.get(name, {}), **added, **body, "name": name}
+        # A bucket is called by its last name, everything else by the whole.
+        called = {"name": name.rpartition("/")[2] if api == "storage" else name}
+        changed = {**self.resources.get(name, {}), **added, **body, **called}
         self.resources[name] = changed
         if api in LONG and (method == "POST" or api == "fs"):
             place = "/".join(name.split("/")[:4])

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
-import zipfile
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from tests.deployment.compared import (
+    buckets,
+    by_gcloud,
+    by_terraform,
+    files,
+    roles_planned,
+    roles_sent,
+    services_sent,
+)
 from tests.deployment.conftest import OUTPUT, PROJECT, REGION, ROOT, SOURCE, Planned, Simulated
 
 PLANNED = f"{PROJECT}-project"
-
-
-def files(archive: Path) -> dict[str, bytes]:
-    """Return name → content of the files in an archive; folders are no files."""
-    with zipfile.ZipFile(archive) as opened:
-        names = [each.filename for each in opened.infolist() if not each.is_dir()]
-        assert len(names) == len(set(names))
-        return {name: opened.read(name) for name in names}
 
 
 def test_both_paths_put_the_same_files_up(deployed: Simulated, planned: Planned) -> None:
@@ -30,57 +25,6 @@ def test_both_paths_put_the_same_files_up(deployed: Simulated, planned: Planned)
     assert by_gcloud == files(deployed.sent / "gate-sweep.zip")
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gate").rglob("*.py")}
     assert set(by_gcloud) == {"main.py", "requirements.txt", *sources}
-
-
-def by_gcloud(function: dict[str, Any]) -> dict[str, Any]:
-    """Return what a function is, from what gcloud sent, in plain words."""
-    build, service = function["buildConfig"], function["serviceConfig"]
-    trigger = function.get("eventTrigger", {})
-    return {
-        "runtime": build["runtime"],
-        "entry": build["entryPoint"],
-        "cpu": service["availableCpu"],
-        "memory": service["availableMemory"],
-        "concurrency": service["maxInstanceRequestConcurrency"],
-        "instances": service["maxInstanceCount"],
-        "seconds": service["timeoutSeconds"],
-        "ingress": service["ingressSettings"],
-        "account": service["serviceAccountEmail"].partition("@")[0],
-        "builder": build["serviceAccount"].rpartition("/")[2].partition("@")[0],
-        "images": build["dockerRepository"].rpartition("/")[2],
-        "variables": service["environmentVariables"],
-        "event": trigger.get("eventType"),
-        "filters": trigger.get("eventFilters"),
-        "retry": trigger.get("retryPolicy"),
-        "at": trigger.get("triggerRegion"),
-        "caller": trigger.get("serviceAccountEmail", "").partition("@")[0],
-    }
-
-
-def by_terraform(function: dict[str, Any]) -> dict[str, Any]:
-    """Return the same from what Terraform plans; what it knows at apply only is left out."""
-    [build], [service] = function["build_config"], function["service_config"]
-    trigger = (function["event_trigger"] or [{}])[0]
-    return {
-        "runtime": build["runtime"],
-        "entry": build["entry_point"],
-        "cpu": service["available_cpu"],
-        "memory": service["available_memory"],
-        "concurrency": service["max_instance_request_concurrency"],
-        "instances": service["max_instance_count"],
-        "seconds": service["timeout_seconds"],
-        "ingress": service["ingress_settings"],
-        "account": service["service_account_email"].partition("@")[0],
-        "event": trigger.get("event_type"),
-        "filters": [
-            {key: each[key] for key in ("attribute", "value")} for each in trigger["event_filters"]
-        ]
-        if trigger
-        else None,
-        "retry": trigger.get("retry_policy"),
-        "at": trigger.get("trigger_region"),
-        "caller": trigger.get("service_account_email", "").partition("@")[0],
-    }
 
 
 @pytest.mark.parametrize("name", ["ingest", "sweep"])
@@ -95,26 +39,14 @@ def test_both_paths_make_the_same_functions(
         "SINK": f"gs://{OUTPUT}/layers",
         "SOURCE_BUCKET": "acme-in",
         "FIRESTORE_DATABASE": "gate",
+        "FUNCTION_TIMEOUT_SECONDS": "540",
         "DEAD_LETTER_TOPIC": f"projects/{PROJECT}/topics/gate-dead-letters",
     }
 
 
 def test_both_paths_give_the_same_roles(deployed: Simulated, planned: Planned) -> None:
     """Issue 6: the same identities hold the same roles, and no identity holds more."""
-    sent = {
-        (binding["role"], member.partition(":")[2].partition("@")[0])
-        for policy in deployed.others()["policies"].values()
-        for binding in policy["bindings"]
-        for member in binding["members"]
-    }
-    plan = {
-        (values["role"], values["member"].partition(":")[2].partition("@")[0])
-        for address, values in planned.resources.items()
-        if "_iam_member." in address and values.get("member")
-    }
-    # Whose name Terraform learns when it applies.
-    agents = {("roles/pubsub.publisher", "service-123456789012")}
-    assert sent == plan | agents
+    assert roles_sent(deployed) == roles_planned(planned)
 
 
 def test_both_paths_make_the_same_database(deployed: Simulated, planned: Planned) -> None:
@@ -140,16 +72,6 @@ def test_both_paths_make_the_same_database(deployed: Simulated, planned: Planned
     assert (asked["locationId"], asked["type"]) == (made["location_id"], made["type"])
     assert asked["deleteProtectionState"] == made["delete_protection_state"]
     assert asked["locationId"] == REGION
-
-
-def buckets(deployed: Simulated, method: str) -> dict[str, Any]:
-    """Return what gcloud sent about each bucket by one method."""
-    calls = deployed.others()["calls"]["storage"]
-    return {
-        call["body"].get("name") or call["path"].rpartition("/")[2]: call["body"]
-        for call in calls
-        if call["method"] == method and not call["path"].endswith("/iam")
-    }
 
 
 def test_both_paths_make_the_same_buckets(deployed: Simulated, planned: Planned) -> None:
@@ -201,13 +123,5 @@ def test_both_paths_call_the_sweep_alike(deployed: Simulated, planned: Planned) 
 
 def test_both_paths_enable_the_same_services(deployed: Simulated, planned: Planned) -> None:
     """Issue 6: the same APIs are enabled."""
-    calls = deployed.others()["calls"].get("su", []) + [
-        json.loads(line) for line in (deployed.sent / "requests.jsonl").read_text().splitlines()
-    ]
-    enabled = {
-        name
-        for call in calls
-        for name in re.findall(r"[a-z]+\.googleapis\.com", json.dumps(call))
-        if "batchEnable" in call["path"]
-    }
-    assert enabled == {each["service"] for each in planned.of("google_project_service")}
+    enabled = {each["service"] for each in planned.of("google_project_service")}
+    assert services_sent(deployed) == enabled
