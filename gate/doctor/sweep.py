@@ -50,7 +50,14 @@ def _job(found: Function, job: Mapping[str, Any]) -> Iterator[Finding]:
         return
     target = job["httpTarget"]
     token = target.get("oidcToken", {})
-    if token.get("audience", _uri(job)).rstrip("/") != found.uri.rstrip("/"):
+    if not token.get("serviceAccountEmail"):
+        yield failed(
+            "schedule",
+            where,
+            "it calls as nobody, and is refused",
+            "update it with --oidc-service-account-email, an account that may call the function",
+        )
+    elif token.get("audience", _uri(job)).rstrip("/") != found.uri.rstrip("/"):
         yield failed(
             "schedule",
             where,
