@@ -14,9 +14,6 @@ TERRAFORM = Path(__file__).parents[2] / "terraform"
 
 pytestmark = pytest.mark.project
 
-# Of the other store, which the code is yet to know.
-CHOICES = {"STATE", "STATE_URI"}
-
 
 def block(file: str, opening: str) -> str:
     """Return the lines of a file from the one that begins with `opening` to the next bracket."""
@@ -40,7 +37,7 @@ def test_every_setting_can_be_deployed() -> None:
     stated = re.findall(r'"([A-Z_]+)"', block("variables.tf", "condition = alltrue([for name in"))
     assert not own & set(stated)
     known = {variable.name for variable in VARIABLES}
-    assert (own | set(stated)) ^ known <= CHOICES
+    assert own | set(stated) == known
     assert stated == sorted(stated)
 
 
