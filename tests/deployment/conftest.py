@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.deployment.standin import Standin, serving
+from tests.deployment.standin import PROJECT, Standin, serving
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(os.environ.get("GATE_TOOLS") or ROOT.parent / "shared" / "tools")
 CACHE = Path(os.environ.get("GATE_CACHE") or ROOT / ".cache")
 
-PROJECT, REGION, SOURCE, OUTPUT = "sim", "europe-west1", "acme-in", "acme-out"
+REGION, SOURCE, OUTPUT = "europe-west1", "acme-in", "acme-out"
 EMAIL = "gis@example.com"
 VARIABLES = (
     f"PROJECT={PROJECT} REGION={REGION} SOURCE={SOURCE} LOCATION={REGION} OUTPUT={OUTPUT}"

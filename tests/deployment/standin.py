@@ -14,12 +14,15 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+PROJECT = "sim"
+
 # gcloud's name of an API → what paths begin with here.
 APIS = {
     "ARTIFACTREGISTRY": "ar",
     "CLOUDSCHEDULER": "cs",
     "CLOUDTASKS": "ct",
     "FIRESTORE": "fs",
+    "IAM": "iam",
     "MONITORING": "mon",
     "PUBSUB": "ps",
     "STORAGE": "storage/v1",
@@ -49,6 +52,8 @@ class Standin:
         """Return status and body of the answer to a call."""
         api, _, rest = path.strip("/").partition("/")
         name, _, verb = rest.partition("/")[2].partition(":")
+        # Of an account the project may be left open.
+        name = name.replace("projects/-/", f"projects/{PROJECT}/")
         if name.endswith("/iam"):
             name, verb = name.removesuffix("/iam"), "setIamPolicy" if body else "getIamPolicy"
         with self._lock:

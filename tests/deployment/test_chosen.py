@@ -16,7 +16,8 @@ from tests.deployment.compared import (
     sent,
     services_sent,
 )
-from tests.deployment.conftest import OUTPUT, PROJECT, REGION, Planned, Simulated
+from tests.deployment.conftest import OUTPUT, REGION, Planned, Simulated
+from tests.deployment.standin import PROJECT
 
 QUEUE = f"projects/{PROJECT}/locations/{REGION}/queues/gate-work"
 

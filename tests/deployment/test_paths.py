@@ -13,7 +13,8 @@ from tests.deployment.compared import (
     roles_sent,
     services_sent,
 )
-from tests.deployment.conftest import OUTPUT, PROJECT, REGION, ROOT, SOURCE, Planned, Simulated
+from tests.deployment.conftest import OUTPUT, REGION, ROOT, SOURCE, Planned, Simulated
+from tests.deployment.standin import PROJECT
 
 PLANNED = f"{PROJECT}-project"
 
