@@ -211,6 +211,7 @@ def _queue(function: Function, tasking: Tasking, project: Project) -> Iterator[F
     yield from tasks.checks(tasking.queue, project.ask("tasks", "queues", "describe", *words))
     runtime = f"serviceAccount:{function.service_account}"
     need = Need(runtime, "make tasks", f"queue {name}", tasks.ENQUEUE)
+    policies: tuple[tuple[str, ...], ...]
     policies = (("tasks", "queues", "get-iam-policy", *words), _everywhere(function))
     yield from _tried("grants", _grant(need, policies, project))
     account = tasking.account
