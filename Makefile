@@ -19,7 +19,7 @@ GATE = manifest
 # Errors only: pip says nothing while all is well.
 PIP_INSTALL = pip install -qq --disable-pip-version-check
 
-.PHONY: help demo up test test-lowest lint fuzz simulate mutate docs deployable bench bench-read bench-sinks bench-storm bench-postgis bench-stalls clean
+.PHONY: help demo up test test-lowest lint fuzz simulate mutate docs deployable bench bench-gates bench-read bench-sinks bench-storm bench-postgis bench-stalls clean
 
 help:
 	@echo 'make demo         upload bundles in the worst order, watch what each event leads to'
@@ -34,6 +34,7 @@ help:
 	@echo 'make deployable   import the target with production requirements only'
 	@echo 'make terraform    check terraform/ against stand-ins for the cloud'
 	@echo 'make bench        measure the event path on the Firestore emulator, and without a database'
+	@echo 'make bench-gates  measure what a bundle costs behind each gate'
 	@echo 'make bench-read   measure reading against pyogrio, ogr2ogr and a Fiona loop'
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
 	@echo 'make bench-storm  send 10 000 events through the function, one in twenty failing'
@@ -93,6 +94,10 @@ bench: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system services
 	@$(BIN)/python -m benchmarks.gate
 	@$(BIN)/python -m benchmarks.gate --state blobs
+
+bench-gates: .venv/.installed
+	@PYTHON=$(PYTHON) sh .ci/system services
+	@$(BIN)/python -m benchmarks.other_gates
 
 bench-read: .venv/.installed
 	@$(BIN)/python -m benchmarks.read

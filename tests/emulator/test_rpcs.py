@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from gate.intake import Outcome
-from tests.contract.stores import FirestoreBench
+from gate.listing import Listing
+from gate.source.memory import MemorySource
+from gate.verify import Verify
+from tests.contract.stores import BUCKET, FirestoreBench
 from tests.emulator.deliveries import finalized, intake_over
 from tests.emulator.firestore import PROJECT, Wire
+from tests.world import PARTS, Letters
 
 ROOT = Path(__file__).parents[2]
 SHP, SHX, DBF = "in/roads.shp", "in/roads.shx", "in/roads.dbf"
@@ -95,6 +99,23 @@ def test_a_take_over_costs_four_calls(bench: FirestoreBench, wire: Wire) -> None
     wire.clear()
     assert intake(last).outcome is Outcome.RESUMED
     assert wire.calls == [WRITE, READ, READ, WRITE]
+
+
+def test_the_gates_that_list_cost_no_call_before_a_bundle_is_whole(
+    bench: FirestoreBench, wire: Wire
+) -> None:
+    """Issue 7: a listing that lacks something leads to none, a whole bundle to three, as before."""
+    source, intake = MemorySource(), intake_over(bench.store)
+    listing = Listing(source, intake.parsed)
+    verify = Verify(intake, listing, Letters(), PARTS, timedelta(days=1), bench.clock)
+    shape = finalized(SHP, source.put(BUCKET, SHP, b"").generation)
+    assert verify(shape).outcome is Outcome.LACKING
+    assert verify(finalized(SHX, 7)).outcome is Outcome.IGNORED
+    assert wire.calls == []
+    for name in (SHX, DBF):
+        source.put(BUCKET, name, b"")
+    assert verify(shape).outcome is Outcome.DISPATCHED
+    assert wire.calls == [WRITE, READ, WRITE]
 
 
 def ran(script: str, **environment: str) -> Any:
