@@ -80,7 +80,8 @@ def _subject(event: Delivered, receipt: Receipt | None, now: datetime) -> dict[s
     """Return the fields that tell what a delivery was about, as far as that is known."""
     fields: dict[str, Any] = {}
     if isinstance(event, Call):
-        fields.update(task=event.task, kind=event.payload.get("kind"))
+        carried = event.payload
+        fields.update(task=event.task, kind=carried.get("kind"), name=carried.get("name"))
     if isinstance(event, ObjectFinalized):
         fields.update(event=event.event_id, name=event.name, generation=str(event.generation))
         fields["late_event"] = event.late(now) or None

@@ -24,6 +24,7 @@ from gate.doctor.finding import Finding, unchecked
 from gate.doctor.function import Function, Trigger, parse
 from gate.doctor.grants import Need, granted
 from gate.errors import GateError
+from gate.gating import GateKind
 from gate.settings import Settings
 from gate.sinks.address import SinkAddress
 from gate.state import BlobAddress
@@ -86,12 +87,16 @@ def _tried(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _settings(function: Function) -> tuple[Settings | None, list[Finding]]:
-    """Return the settings as deployed, with the trigger taken into account."""
+    """Return the settings as deployed, with the trigger taken into account.
+
+    What the function lacks of a gate that needs the name of its bucket is not made up for.
+    """
     if "SINK" in function.secrets:
         todo = "deploy the password as a secret, and SINK as a variable"
         return None, [unchecked("settings", function.where, "SINK is a secret", todo)]
     values = dict(function.environment)
-    if function.trigger and not values.get("SOURCE_BUCKET"):
+    verifying = values.get("GATE") == GateKind.VERIFY.value
+    if function.trigger and not values.get("SOURCE_BUCKET") and not verifying:
         values["SOURCE_BUCKET"] = function.trigger.bucket
     return environment.load(function.where, values)
 

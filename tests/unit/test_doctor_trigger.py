@@ -129,6 +129,25 @@ def test_output_inside_the_trigger_fails() -> None:
     assert found["settings"].todo.startswith("use another bucket")
 
 
+@pytest.mark.parametrize(
+    ("gate", "lacking"),
+    [
+        ("verify", ["is not set, and with GATE=verify"]),
+        ("poll", ["is not set, and GATE=poll needs it"] * 3),
+        ("listing", ["'listing' is no gate"]),
+    ],
+)
+def test_a_gate_without_what_it_needs_fails(gate: str, lacking: list[str]) -> None:
+    """Issue 7: a function that cannot start for want of its gate's settings is found, by each."""
+    values = {**ENVIRONMENT, "GATE": gate, "SOURCE_BUCKET": ""}
+    described = description(service={"environmentVariables": values})
+    project = examination.Project(Cloud({BUCKET: {"location": "EUROPE-WEST1"}}), PROJECT)
+    found = examination.examine(parse(described), "gate-sweep", project)
+    told = [one.what for one in found if one.check == "settings" and "gate-sweep" not in one.where]
+    assert len(told) == len(lacking)
+    assert all(part in what for part, what in zip(lacking, told, strict=True))
+
+
 def test_output_beside_the_source_prefix_passes() -> None:
     """B8: a sink in the trigger's bucket is sound where SOURCE_PREFIX keeps it out."""
     apart = {**ENVIRONMENT, "SINK": "gs://acme-in/out", "SOURCE_PREFIX": "in/"}

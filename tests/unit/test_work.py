@@ -14,7 +14,7 @@ from gate.errors import ConfigurationError, StoreBusyError
 from gate.job import State
 from tests.posting import STATUS, posted_to, written
 from tests.scenarios.test_tasks import TASKS
-from tests.world import World, expected, raising
+from tests.world import BUCKET, World, expected, raising
 
 
 @pytest.fixture
@@ -169,3 +169,16 @@ def test_work_is_posted(worker: FlaskClient, world: World, method: str) -> None:
     response = getattr(worker, method)("/")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
     assert world.faults.calls == before
+
+
+def test_the_line_of_a_look_names_the_object_that_led_to_it(
+    worker: FlaskClient, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 7: of a bundle that waits for a look nothing else is known than what this line says."""
+    world.upload("in/lone.shp")
+    look = {"kind": "poll", "bucket": BUCKET, "name": "in/lone.shp", "chain": "0" * 32}
+    response = call(worker, {**look, "attempt": 1})
+    assert (response.status_code, response.json) == (200, {"outcome": "scheduled"})
+    told = line(capsys)
+    assert (told["kind"], told["name"], told["decision"]) == ("poll", "in/lone.shp", "scheduled")
+    assert told["detail"].startswith("needs .shx .dbf; look 2 by a task")
