@@ -54,6 +54,7 @@ from gate.shapefile.port import OpenLayer
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import bundle_from, job_from, manifest_from
+from gate.store.history import History
 from gate.store.memory import MemoryStore
 from gate.store.memory_history import MemoryHistory
 from gate.store.port import Claim, Incomplete, StoredJob
@@ -310,7 +311,7 @@ class World:
         self.clock = Clock()
         self.faults = Faults()
         self.settings = settings.load({"SINK": "gs://datasets/out", **self.defaults, **environment})
-        self.store = MemoryStore(self.settings.retention, lambda: self.clock.now)
+        self.store, history, store = self.stores()
         self.source = MemorySource()
         self.sink = MemorySink()
         self.sink.on = self._sink_step
@@ -321,7 +322,6 @@ class World:
         self.effects: list[Revision] = []
         self._seen: dict[str, Dataset] = {}
         self._numbers = count(1)
-        store: Any = Store("store", self.store, self.faults)
         source: Any = Watched("source", self.source, self.faults)
         sink: Any = Watched("sink", self.sink, self.faults)
         self.letters: Any = Watched("letters", self.sent, self.faults)
@@ -377,7 +377,6 @@ class World:
         )
         look = LookWork(self.poll, self.run)
         self.work = Work({KIND: run_job, poll.KIND: look}, self.letters)
-        history = MemoryHistory(self.store)
         self.redrive = Redrive(
             store, history, source, self.settings, lambda: f"token-{next(self._numbers)}"
         )
@@ -547,6 +546,11 @@ class World:
     def _prompt(self) -> None:
         if self.prompt_queue:
             self.queue.run(self.call)
+
+    def stores(self) -> tuple[Any, History, Any]:
+        """Return the store, what it remembers, and the store as the use cases call it."""
+        store = MemoryStore(self.settings.retention, lambda: self.clock.now)
+        return store, MemoryHistory(store), Store("store", store, self.faults)
 
     @property
     def unsettled(self) -> list[str]:

@@ -97,6 +97,8 @@ class CloudObjects:
         """See `Objects.write`."""
         blob = self._bucket.blob(self._prefix + name)
         blob.metadata = dict(labels)
+        # Of a bucket that everybody may read, answers would be an hour old otherwise.
+        blob.cache_control = "no-store"
         if expires_at is not None:
             blob.custom_time = expires_at
         with self._asked(name):

@@ -61,6 +61,15 @@ def test_only_the_generation_that_was_expected_is_replaced(objects: CloudObjects
     assert objects.read("jobs/a") == Found(b"{}", second.generation, objects.read("jobs/a").now)
 
 
+def test_no_cache_may_keep_an_object(
+    objects: CloudObjects, client: storage.Client, bucket: str
+) -> None:
+    """Objects.read: a read sees the last write, also where everybody may read the bucket."""
+    put(objects, "jobs/a")
+    blob = client.bucket(bucket).get_blob("state/jobs/a")
+    assert (blob.cache_control, blob.content_type) == ("no-store", "application/json")
+
+
 def test_an_object_that_is_not_there_is_told_with_the_time(
     objects: CloudObjects, network: Network
 ) -> None:

@@ -2,7 +2,7 @@
 
 What a story makes of it without a kill is compared with what it ends in when the
 process dies at one call, before or after that takes effect: see `tests.stories`.
-Each sink is tried, down to its own calls, and each gate.
+Each sink is tried, down to its own calls, each gate, and the store without a database.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ import pytest
 
 from gate.sinks.address import SinkAddress
 from gate.sinks.cloud_storage import CloudStorageSink
+from gate.store.blobs_agenda import BlobAgenda
+from gate.store.blobs_history import BlobHistory
+from gate.store.history import History
 from tests.clouds import BUCKET, PREFIX, Located, MemoryCloud
 from tests.scenarios.gates import ENVIRONMENTS
+from tests.simulation.bucket import Bucket
+from tests.simulation.database import Document
 from tests.stories import (
     BASE,
     MOMENTS,
@@ -54,6 +59,35 @@ class CloudWorld(SinkWorld):
         return [int(pointer["order"]) for pointer in self.cloud.pointers]
 
 
+class BlobStore(BlobAgenda):
+    """The store on small objects, with a view on its documents."""
+
+    @property
+    def claims(self) -> dict[str, Document]:
+        """Return every claim."""
+        return self._objects.all_of("claims")
+
+    @property
+    def manifests(self) -> dict[str, Document]:
+        """Return every manifest."""
+        return self._objects.all_of("manifests")
+
+    @property
+    def jobs(self) -> dict[str, Document]:
+        """Return every job."""
+        return self._objects.all_of("jobs")
+
+
+class BlobWorld(SinkWorld):
+    """A deployment without a database, each request to whose bucket is a call."""
+
+    def stores(self) -> tuple[Any, History, Any]:
+        """Return the store on a bucket in memory."""
+        bucket = Bucket(lambda: self.clock.now, self.faults.run)
+        store = BlobStore(bucket, self.settings.retention, lambda: self.clock.now)
+        return store, BlobHistory(bucket), store
+
+
 class VerifyWorld(SinkWorld):
     """A deployment whose gate lists instead of remembering."""
 
@@ -66,7 +100,7 @@ class PollWorld(SinkWorld):
     defaults = ENVIRONMENTS["poll"]
 
 
-SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld, VerifyWorld, PollWorld)
+SINKS: tuple[type[SinkWorld], ...] = (SinkWorld, CloudWorld, BlobWorld, VerifyWorld, PollWorld)
 CASES = [
     pytest.param(
         sink, story, number, moment, id=f"{sink.__name__}-{story.__name__}-{number}-{name}-{moment}"
