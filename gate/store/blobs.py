@@ -156,7 +156,7 @@ class BlobStore:
         """See `Store.dispatch`. Five requests; four if the job exists with all its marks."""
         wrote = self._write("jobs", job.id, job_fields(job), ABSENT)
         if wrote is None:
-            stored, found = self.job(job.id), ()
+            stored = self.job(job.id)
             if stored is None:
                 raise StoreBusyError("the job was refused and is not there", where=job.id)
         else:

@@ -125,9 +125,18 @@ def test_a_claim_whose_answer_was_lost_is_ones_own(bench: BlobBench) -> None:
 def test_a_merge_whose_answer_was_lost_is_not_made_twice(bench: BlobBench) -> None:
     """E12: the manifest is read again, and holds what was to be written."""
     claim = claim_of("in/roads.shp")
-    bench.bucket.around = losing("create manifests")
+    lost = losing("create manifests")
+    calls = []
+
+    def around(name: str, call: Callable[[], Any]) -> Any:
+        calls.append(name.partition("/")[0])
+        return lost(name, call)
+
+    bench.bucket.around = around
     assert whole(bench.store.record(claim)).latest
-    assert [one for one in bench.pauses if one] == [PAUSE_SECONDS]
+    assert calls.count("objects.create manifests") == 1
+    assert "objects.swap manifests" not in calls
+    assert bench.pauses == [PAUSE_SECONDS]
 
 
 def losing(fragment: str) -> Callable[[str, Callable[[], Any]], Any]:
@@ -318,6 +327,15 @@ def test_a_job_whose_letter_is_due_carries_its_expiry_when_put_off(bench: BlobBe
     assert after.expires_at == bench.clock() + timedelta(days=7)
     assert {**after.labels, "due_at": ""} == {**before.labels, "due_at": ""}
     assert bench.store.due_jobs(1) == ()
+
+
+def test_a_rest_whose_answer_was_lost_is_found_out(bench: BlobBench) -> None:
+    """E12: the manifest is read again, and says what was to be written."""
+    recorded = bench.record("in/roads.shp")
+    held = bench.store.manifest(recorded.manifest.bundle)
+    assert held
+    bench.bucket.around = losing("swap manifests")
+    assert bench.store.rest(held, wake_at=None, stalled=True)
 
 
 # --- contention -----------------------------------------------------------------
