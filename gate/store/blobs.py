@@ -58,7 +58,15 @@ from gate.store.documents import (
     published_fields,
     unended_jobs,
 )
-from gate.store.merging import Fields, moment, with_claim, with_fence, with_job, with_note
+from gate.store.merging import (
+    Fields,
+    claim_fields,
+    moment,
+    with_claim,
+    with_fence,
+    with_job,
+    with_note,
+)
 from gate.store.objects import ABSENT, Found, Objects, Wrote
 from gate.store.port import (
     Claim,
@@ -118,17 +126,7 @@ class BlobStore:
         """
         bundle = claim.component.bundle
         now = self._clock()
-        claimed = {
-            "bucket": bundle.bucket,
-            "name": claim.component.name,
-            "generation": claim.generation,
-            "bundle": bundle_id(bundle),
-            "event_id": claim.event_id,
-            "token": claim.token,
-            "claimed_at": now,
-            "status": "recorded",
-            "expires_at": now + self._retention.claims,
-        }
+        claimed = claim_fields(claim, claimed_at=now, expires_at=now + self._retention.claims)
         created = self._write("claims", claim.id, claimed, ABSENT) is not None
         stored = claimed if created else self._read("claims", claim.id)[0]
         if stored is None:

@@ -48,6 +48,7 @@ from gate.store.documents import (
     published_fields,
     unended_jobs,
 )
+from gate.store.merging import claim_fields
 from gate.store.port import (
     Claim,
     Incomplete,
@@ -142,17 +143,11 @@ class FirestoreStore:
         claim_ref = self._claims.document(claim.id)
         manifest_ref = self._manifests.document(bundle_id(bundle))
         now = self._clock()
-        claimed = {
-            "bucket": bundle.bucket,
-            "name": name,
-            "generation": claim.generation,
-            "bundle": manifest_ref.id,
-            "event_id": claim.event_id,
-            "token": claim.token,
-            "claimed_at": firestore.SERVER_TIMESTAMP,
-            "status": "recorded",
-            "expires_at": now + self._retention.claims,
-        }
+        claimed = claim_fields(
+            claim,
+            claimed_at=firestore.SERVER_TIMESTAMP,
+            expires_at=now + self._retention.claims,
+        )
         merge = {
             **bundle_fields(bundle),
             "components": {name: firestore.Maximum(claim.generation)},

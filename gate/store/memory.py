@@ -29,7 +29,7 @@ from gate.store.documents import (
     published_fields,
     unended_jobs,
 )
-from gate.store.merging import joined
+from gate.store.merging import claim_fields, joined
 from gate.store.port import (
     Claim,
     Cursor,
@@ -70,17 +70,9 @@ class MemoryStore:
             bundle = claim.component.bundle
             first = claim.id not in self.claims
             if first:
-                self.claims[claim.id] = {
-                    "bucket": bundle.bucket,
-                    "name": claim.component.name,
-                    "generation": claim.generation,
-                    "bundle": bundle_id(bundle),
-                    "event_id": claim.event_id,
-                    "token": claim.token,
-                    "claimed_at": now,
-                    "status": "recorded",
-                    "expires_at": now + self._retention.claims,
-                }
+                expires_at = now + self._retention.claims
+                fields = claim_fields(claim, claimed_at=now, expires_at=expires_at)
+                self.claims[claim.id] = fields
                 document = self._merge_claim(claim, now)
                 missing = tuple(each for each in required if not document["newest"].get(each))
                 if missing:

@@ -11,13 +11,29 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gate.identity import Pin
+from gate.identity import Pin, bundle_id
 from gate.job import Job
 from gate.names import Bundle
 from gate.store.documents import Document, bundle_fields, claim_status, manifest_from
 from gate.store.port import Claim
 
 Fields = dict[str, Any]
+
+
+def claim_fields(claim: Claim, *, claimed_at: object, expires_at: datetime) -> Fields:
+    """Return a claim that nobody has made before."""
+    bundle = claim.component.bundle
+    return {
+        "bucket": bundle.bucket,
+        "name": claim.component.name,
+        "generation": claim.generation,
+        "bundle": bundle_id(bundle),
+        "event_id": claim.event_id,
+        "token": claim.token,
+        "claimed_at": claimed_at,
+        "status": "recorded",
+        "expires_at": expires_at,
+    }
 
 
 def joined(bundle: Bundle, document: Document, pins: tuple[Pin, ...]) -> Fields:
