@@ -22,26 +22,17 @@ import json
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from gate.identity import Pin
 from gate.local import postgres
+from gate.local.children import Addresses, Children
 from gate.local.postgres import Server
-from gate.local.processes import (
-    LOOPBACK,
-    Child,
-    ChildError,
-    answers,
-    free_ports,
-    post,
-    stop_all,
-)
+from gate.local.processes import LOOPBACK, ChildError, answers, post
 from gate.local.scheduler import Scheduler
 from gate.local.tools import Tools, find_tools
 from gate.local.topics import Events, Topics
@@ -62,25 +53,6 @@ START_SECONDS = 60.0
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where each part of one stack listens, as `host:port`."""
-
-    firestore: str
-    pubsub: str
-    storage: str
-    function: str
-    sweep: str
-    work: str
-    tasks: str
-    database: str
-
-    @classmethod
-    def free(cls) -> Addresses:
-        """Return addresses on ports that are free now."""
-        return cls(*(f"{LOOPBACK}:{port}" for port in free_ports(8)))
 
 
 class Stack:
@@ -118,10 +90,8 @@ class Stack:
         self._server: Server | None = None
         self._topics: Events | None = None
         self._queue: TaskQueue | None = None
-        self._children: dict[str, Child] = {}
+        self._children = Children(self.folder)
         self._scheduler = Scheduler(lambda: post(self.sweep_url, b"", {}))
-        self._closing = False
-        self._lock = threading.Lock()
 
     # --- what a user of the stack asks ---------------------------------------
 
@@ -169,7 +139,7 @@ class Stack:
     @property
     def function_log(self) -> Path:
         """Return the file with all that the functions wrote, across restarts."""
-        return self._log("function")
+        return self._children.log("function")
 
     @property
     def topics(self) -> Events:
@@ -184,17 +154,15 @@ class Stack:
     @property
     def pids(self) -> dict[str, int]:
         """Return the process id of each child; each leads a process group."""
-        return {name: child.pid for name, child in self._children.items()}
+        return self._children.pids
 
     def ended(self) -> ChildError | None:
         """Return what to say of a child that is no longer there, `None` if all are."""
-        failures = (child.ended() for child in list(self._children.values()))
-        return next((failure for failure in failures if failure), None)
+        return self._children.ended()
 
     def stop_function(self) -> None:
         """End the function; Pub/Sub goes on trying to deliver."""
-        if child := self._children.pop("function", None):
-            stop_all([child])
+        self._children.stop("function")
 
     def restart_function(self, settings: Mapping[str, str] | None = None) -> None:
         """Start the function again at the same address, with `settings` on top of its own.
@@ -208,8 +176,7 @@ class Stack:
         if told == self._told:
             return
         for name, start in (("sweep", self._start_sweep), ("work", self._start_work)):
-            if child := self._children.pop(name, None):
-                stop_all([child])
+            if self._children.stop(name):
                 start(told)
         self._told = told
 
@@ -236,7 +203,7 @@ class Stack:
                 if not error.port_taken:
                     raise
                 self.close()
-                self._closing = False
+                self._children.begin_again()
                 self.addresses = Addresses.free()
                 self._start(tools)
         except BaseException:
@@ -253,15 +220,9 @@ class Stack:
         self.close()
 
     def close(self) -> None:
-        """End every child and wait until all of their processes are gone.
-
-        A thread does it, so that an impatient second interrupt cannot leave
-        half of them running: the interpreter waits for the thread.
-        """
+        """End every child and wait until all of their processes are gone."""
         self._scheduler.stop()
-        ending = threading.Thread(target=self._end_children)
-        ending.start()
-        ending.join()
+        self._children.end()
         if self._queue is not None:
             self._queue.stop()
             self._queue = None
@@ -271,13 +232,6 @@ class Stack:
         if self._server is not None:
             self._server.remove()
             self._server = None
-
-    def _end_children(self) -> None:
-        with self._lock:
-            self._closing = True
-            children = list(self._children.values())
-        stop_all(children)
-        self._children.clear()
 
     def _find_tools(self) -> Tools:
         return find_tools()
@@ -318,7 +272,7 @@ class Stack:
 
     def _start_firestore(self, tools: Tools) -> None:
         address = self.addresses.firestore
-        child = self._launch(
+        child = self._children.launch(
             "firestore",
             (tools.gcloud, "emulators", "firestore", "start", f"--host-port={address}"),
             self._gcloud_environment("firestore"),
@@ -330,7 +284,7 @@ class Stack:
         address = self.addresses.pubsub
         files = self.folder / "pubsub"
         files.mkdir(exist_ok=True)
-        child = self._launch(
+        child = self._children.launch(
             "pubsub",
             (
                 *(tools.gcloud, "beta", "emulators", "pubsub", "start"),
@@ -360,7 +314,7 @@ class Stack:
         address = self.addresses.storage
         host, port = address.split(":")
         url = f"http://{address}"
-        child = self._launch(
+        child = self._children.launch(
             "storage",
             (
                 tools.storage_server,
@@ -395,7 +349,7 @@ class Stack:
         self, name: str, address: str, target: str, signature: str, settings: Mapping[str, str]
     ) -> None:
         host, port = address.split(":")
-        child = self._launch(
+        child = self._children.launch(
             name,
             (
                 *(sys.executable, "-m", "functions_framework"),
@@ -416,7 +370,7 @@ class Stack:
     def _start_database(self) -> None:
         server = self._server = postgres.prepare(self._database_port)
         try:
-            child = self._launch(
+            child = self._children.launch(
                 "database", server.command, os.environ, grace_seconds=postgres.GRACE_SECONDS
             )
             child.wait_until(server.answers, seconds=START_SECONDS)
@@ -434,28 +388,3 @@ class Stack:
             "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
             "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "1",
         }
-
-    def _log(self, name: str) -> Path:
-        return self.folder / f"{name}.log"
-
-    def _launch(
-        self,
-        name: str,
-        command: tuple[str, ...],
-        environment: Mapping[str, str],
-        *,
-        log: Path | None = None,
-        grace_seconds: float = 0.2,
-    ) -> Child:
-        with self._lock:
-            if self._closing:
-                raise ChildError("not started, for the stack is ending", where=name, cure="none")
-            child = Child(
-                name,
-                command,
-                environment=environment,
-                log=log or self._log(name),
-                grace_seconds=grace_seconds,
-            )
-            self._children[name] = child
-            return child
