@@ -166,7 +166,7 @@ def _gate(*, whole: bool = False) -> Gate:
     """Return the gate of the deployment; `whole` if it is to be able to run jobs."""
     from gate import settings, wiring
 
-    return wiring.Gate((settings.load if whole else settings.for_reading)(os.environ))
+    return wiring.Gate((settings.load if whole else settings.for_asking)(os.environ))
 
 
 def _told(text: str) -> int:

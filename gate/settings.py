@@ -133,6 +133,19 @@ def for_reading(environment: Mapping[str, str]) -> Settings:
     return load({**environment, **left_open})
 
 
+def for_asking(environment: Mapping[str, str]) -> Settings:
+    """Return the settings as far as they say where claims, manifests and jobs are kept.
+
+    Where datasets go, what leads to them and who takes them there is left open; a
+    state in a bucket needs its `STATE_URI` and `SOURCE_BUCKET`. Raises `SettingsError`
+    as `load` does.
+    """
+    if not environment.get("STATE"):
+        return for_reading(environment)
+    left_open = {"SINK": "gs://nowhere", "GATE": "", "EXECUTOR": ""}
+    return load({**environment, **left_open})
+
+
 class _Loader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._stated = Environment(environment)

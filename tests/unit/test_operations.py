@@ -410,6 +410,24 @@ def test_only_a_run_needs_to_know_the_sink(run: Run, monkeypatch: pytest.MonkeyP
     assert "SINK: is not set" in err
 
 
+def test_state_in_a_bucket_is_asked_there(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case 54: with STATE=blobs the commands ask the bucket, and Firestore without it."""
+    places: list[object] = []
+
+    def opened(settings: Settings) -> World:
+        places.append(settings.state and settings.state.bucket)
+        return world
+
+    monkeypatch.setattr(wiring, "Gate", opened)
+    run("status")
+    for name, stated in (("STATE", "blobs"), ("STATE_URI", "gs://kept"), ("SOURCE_BUCKET", "in")):
+        monkeypatch.setenv(name, stated)
+    run("status")
+    assert places == [None, "kept"]
+
+
 @pytest.mark.parametrize("subject", ["", "../x/y", "a/b", "gs://uploads/in/roads", "0" * 31, "é"])
 def test_what_is_no_id_is_an_unknown_job(world: World, run: Run, subject: str) -> None:
     """B5: whatever is given for a job, the answer is a verdict, and the store is not asked."""

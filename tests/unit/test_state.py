@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.environment import SettingsError
-from gate.settings import for_reading, load
+from gate.settings import for_asking, for_reading, load
 from gate.state import BlobAddress
 
 BLOBS = {
@@ -79,3 +79,10 @@ def test_it_may_share_a_bucket_with_the_sink() -> None:
 def test_to_read_a_file_nothing_has_to_be_kept() -> None:
     """Case 54: an inspection under the settings of such a deployment needs no bucket."""
     assert for_reading(BLOBS).state is None
+
+
+def test_whoever_asks_is_told_of_the_bucket() -> None:
+    """Case 54: to ask for jobs that are kept in a bucket, no sink, gate or executor is needed."""
+    asking = {**BLOBS, "SINK": "", "GATE": "poll", "EXECUTOR": "tasks"}
+    assert for_asking(asking).state == load(BLOBS).state
+    assert for_asking({"SOURCE_BUCKET": "Not A Bucket"}).state is None
