@@ -1,9 +1,11 @@
 locals {
-  # What is not said here is what the code does by default.
+  # What is not said here is what the code does by default. As much as possible is
+  # known while planning: the provider fails on what it learns later, at times
+  # (hashicorp/terraform-provider-google#22497).
   environment = merge(
     var.settings,
     {
-      DEAD_LETTER_TOPIC        = google_pubsub_topic.dead_letters.id
+      DEAD_LETTER_TOPIC        = "projects/${var.project_id}/topics/${google_pubsub_topic.dead_letters.name}"
       FUNCTION_TIMEOUT_SECONDS = tostring(var.timeout_seconds)
       SINK                     = local.sink
       SOURCE_BUCKET            = var.source_bucket

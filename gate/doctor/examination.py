@@ -216,13 +216,12 @@ def _queue(function: Function, tasking: Tasking, project: Project) -> Iterator[F
     yield from tasks.checks(tasking.queue, project.ask("tasks", "queues", "describe", *words))
     runtime = f"serviceAccount:{function.service_account}"
     need = Need(runtime, "make tasks", f"queue {name}", tasks.ENQUEUE)
-    policies: tuple[tuple[str, ...], ...]
-    policies = (("tasks", "queues", "get-iam-policy", *words), _everywhere(function))
-    yield from _tried("grants", _grant(need, policies, project))
+    own: tuple[str, ...] = ("tasks", "queues", "get-iam-policy", *words)
+    yield from _tried("grants", _grant(need, (own, _everywhere(function)), project))
     account = tasking.account
     need = Need(runtime, "let tasks call as it", f"account {account}", tasks.ACT_AS)
-    policies = (("iam", "service-accounts", "get-iam-policy", account), _everywhere(function))
-    yield from _tried("grants", _grant(need, policies, project))
+    own = ("iam", "service-accounts", "get-iam-policy", account)
+    yield from _tried("grants", _grant(need, (own, _everywhere(function)), project))
 
 
 def _work(function: Function, name: str, tasking: Tasking, project: Project) -> Iterator[Finding]:

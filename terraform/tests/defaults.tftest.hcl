@@ -31,6 +31,10 @@ run "three_variables_are_enough" {
     error_message = "The function is told which bucket triggers it."
   }
   assert {
+    condition     = local.environment["DEAD_LETTER_TOPIC"] == "projects/acme-prod/topics/gate-dead-letters"
+    error_message = "The settings are known while planning."
+  }
+  assert {
     condition     = length(google_storage_bucket.source) == 1 && length(google_firestore_database.state) == 1
     error_message = "The input bucket and the database are created."
   }
