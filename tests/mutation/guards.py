@@ -1,8 +1,9 @@
-"""Every guard of the use cases, for `tests.mutation.without` to take away."""
+"""Every guard of the use cases and of the store on objects, for `without` to take away."""
 
 from __future__ import annotations
 
 from tests.mutation.guard import Guard
+from tests.mutation.guards_of_blobs import AGENDA, BLOBS, MERGING
 from tests.mutation.guards_of_events import INGEST, INTAKE
 from tests.mutation.guards_of_gates import LISTING, POLL, VERIFY
 from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
@@ -25,4 +26,7 @@ GUARDS: tuple[Guard, ...] = (
     *REDRIVE,
     *HANDED_OVER,
     *WORK,
+    *MERGING,
+    *BLOBS,
+    *AGENDA,
 )
