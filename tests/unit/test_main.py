@@ -20,6 +20,7 @@ from gate.job import State
 from gate.outcomes import Outcome
 from gate.sweep import Counts
 from tests.posting import MAIN, SOURCE, STATUS, binary, posted_to, resource, written
+from tests.scenarios.gates import ENVIRONMENTS
 from tests.world import BUCKET, PARTS, Answer, World, expected, raising, text
 
 
@@ -140,6 +141,20 @@ def test_a_settling_bundle_is_acknowledged(client: FlaskClient, world: World) ->
     assert binary(client, resource(newer)).status_code == 200
     world.settle()
     assert world.rows("in/roads") == expected("first", records="second")
+
+
+@pytest.mark.parametrize(("gate", "status"), [("verify", 503), ("poll", 200)])
+def test_what_a_listing_finds_incomplete_comes_again_quietly(
+    gate: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A13, issue 7: the `.shp` that waits is refused without a crash, or left to a task."""
+    world = World(**ENVIRONMENTS[gate])
+    event = world.upload("in/roads.shp")
+    with posted_to(world, monkeypatch) as client:
+        response = binary(client, resource(event))
+    assert response.status_code == status
+    assert STATUS not in response.headers
+    assert world.documents == 0
 
 
 def test_a_failed_attempt_is_a_quiet_nack(client: FlaskClient, world: World) -> None:
