@@ -52,10 +52,10 @@ class Gating:
         return min(self.delay * (1 << min(looks - 1, 16)), most)
 
 
-def load(stated: Environment, source_bucket: str) -> Gating:
+def load(stated: Environment) -> Gating:
     """Return the gate that the environment states; what is wrong is kept with it."""
     kind = stated.checked("GATE", _kind, GateKind.MANIFEST)
-    if kind is GateKind.VERIFY and not source_bucket:
+    if kind is GateKind.VERIFY and not stated.states("SOURCE_BUCKET"):
         stated.problem(
             "SOURCE_BUCKET",
             "is not set, and with GATE=verify nothing but the pass over it sees a sidecar that"

@@ -195,7 +195,7 @@ class _Loader:
         rows = self._policies(sink.required_crs if isinstance(sink, SinkAddress) else "")
         source_bucket = self._stated.checked("SOURCE_BUCKET", _bucket, "")
         source_prefix = self._stated.text("SOURCE_PREFIX")
-        gate = gating.load(self._stated, source_bucket)
+        gate = gating.load(self._stated)
         tasks = tasking.load(
             self._stated,
             polled=gate.kind is GateKind.POLL,

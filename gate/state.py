@@ -39,7 +39,7 @@ def read(stated: Environment, source_bucket: str, sink: object) -> BlobAddress |
     except ValueError as error:
         stated.problem("STATE_URI", str(error))
         return None
-    if not source_bucket:
+    if not stated.states("SOURCE_BUCKET"):
         stated.problem(
             "SOURCE_BUCKET",
             "must be set with STATE=blobs, so that what is kept cannot be taken for uploads; set"

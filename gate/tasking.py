@@ -17,7 +17,7 @@ from gate.environment import Environment
 MOST_WORK_SECONDS = 1_800
 
 _QUEUE = re.compile(r"projects/[^/\s]+/locations/[^/\s]+/queues/[A-Za-z0-9-]{1,100}")
-_ACCOUNT = re.compile(r"[^@\s]+@[^@\s]+")
+_ACCOUNT = re.compile(r"[A-Za-z0-9-]+@[A-Za-z0-9.-]+")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -89,11 +89,19 @@ def _queue(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    parts = urlsplit(text)
-    encrypted = parts.scheme == "https" or parts.hostname in _LOOPBACK
-    if text and not (parts.hostname and parts.scheme in ("http", "https") and encrypted):
+    if text and not _is_address(text):
         raise ValueError(f"{text!r} is no address of a function; use that of `work`, with https://")
     return text
+
+
+def _is_address(text: str) -> bool:
+    """Tell whether it is one that may carry a token: encrypted, or on this machine."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    encrypted = parts.scheme == "https" or parts.hostname in _LOOPBACK
+    return bool(parts.hostname) and parts.scheme in ("http", "https") and encrypted
 
 
 def _account(text: str) -> str:

@@ -60,6 +60,10 @@ def test_a_place_for_objects_is_a_bucket_and_a_prefix() -> None:
             "STATE_URI: gs://datasets/out/state/ and the sink",
         ),
         (
+            {"SOURCE_BUCKET": "gs://uploads"},
+            "SOURCE_BUCKET: 'gs://uploads' is no name of a bucket",
+        ),
+        (
             {"STATE_URI": "gs://datasets"},
             "STATE_URI: gs://datasets/ and the sink gs://datasets/out/",
         ),

@@ -57,6 +57,8 @@ def test_without_what_it_needs_it_does_not_start(variable: str) -> None:
         ("WORK_URL", "http://work-abc.a.run.app", "with https://"),
         ("WORK_URL", "ftp://127.0.0.1/", "is no address of a function"),
         ("WORK_URL", "https:///work", "is no address of a function"),
+        ("WORK_URL", "https://[work", "is no address of a function"),
+        ("TASK_SERVICE_ACCOUNT", f"serviceAccount:{ACCOUNT}", "use its e-mail address"),
         ("TASK_SERVICE_ACCOUNT", "tasks", "is no service account; use its e-mail address"),
     ],
 )
