@@ -39,6 +39,7 @@ help:
 	@echo 'make bench-sinks  measure shapefile to dataset against ogr2ogr, for each form'
 	@echo 'make bench-storm  send 10 000 events through the function, one in twenty failing'
 	@echo 'make bench-postgis  measure loading into PostGIS against ogr2ogr'
+	@echo 'make bench-large  measure bundles of up to 2 GB from Cloud Storage to Cloud Storage'
 	@echo 'make bench-stalls measure how long one call can stop the heartbeat of a lease'
 	@echo 'make clean        remove the virtual environments and caches'
 
@@ -112,6 +113,10 @@ bench-storm: .venv/.installed
 bench-postgis: .venv/.installed
 	@PYTHON=$(PYTHON) sh .ci/system everything
 	@$(BIN)/python -m benchmarks.postgis
+
+.PHONY: bench-large
+bench-large: .venv/.installed
+	@$(BIN)/python -m benchmarks.large
 
 bench-stalls: .venv/.installed
 	@$(BIN)/python -m benchmarks.stalls

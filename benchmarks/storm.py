@@ -34,7 +34,7 @@ import functions_framework
 from flask.testing import FlaskClient
 
 from benchmarks.gate import collections, create
-from gate import settings
+from gate import settings, wiring
 from gate.dead_letters import LoggedDeadLetters
 from gate.errors import GateError, StoreBusyError
 from gate.events import ObjectFinalized
@@ -155,6 +155,7 @@ class Gate:
             unpack=_no_archives,
             letters=self.letters,
             settings=SETTINGS,
+            capacity=wiring.capacity(SETTINGS, 1 << 30),
             product="storm",
             new_token=lambda: uuid.uuid4().hex,
             monotonic=time.monotonic,

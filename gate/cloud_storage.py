@@ -107,6 +107,20 @@ class CloudStorage:
                 return False
         return True
 
+    def download_range(self, bucket: str, pin: Pin, start: int, stop: int) -> bytes | None:
+        """Return the stored bytes from `start` to before `stop` of exactly this generation.
+
+        `None` if the generation is not there. Unproven, as those of `download`.
+        """
+        blob = self._bucket(bucket).blob(pin.name, generation=pin.generation)
+        part: dict[str, Any] = {"start": start, "end": stop - 1, "raw_download": True}
+        with translated(bucket, pin.name):
+            try:
+                content: bytes = blob.download_as_bytes(**part, checksum=None, **self._patience)
+            except (api.NotFound, api.PreconditionFailed):
+                return None
+        return content
+
     def read(self, bucket: str, name: str) -> tuple[bytes, int] | None:
         """Return the bytes of the live object with their generation, `None` if there is none.
 

@@ -9,9 +9,9 @@ else asks:
   and the event is redelivered.
 - `BundleError`: the bundle itself is at fault. The job goes to *dead* at once;
   a retry would read the same bytes.
-- `HeldError`: one fact is missing that a person can supply. The job is *held*
-  until a newer revision arrives, or until it is redriven with the fact in the
-  metadata of an object.
+- `HeldError`: one fact is missing that a person can supply, or the deployment
+  is too small. The job is *held* until a newer revision arrives, or until it is
+  redriven with the fact in the metadata of an object, or under a larger limit.
 - `ConfigurationError`: the deployment is at fault, not the bundle and not the
   moment. Nothing is acknowledged until it is mended.
 
@@ -62,7 +62,7 @@ class BundleError(GateError):
 
 
 class HeldError(GateError):
-    """A bundle that one fact from a person would make readable."""
+    """A bundle that one fact or one decision from a person would make readable."""
 
     code = "held"
     cure = "supply the missing fact, and redrive the job or upload the bundle again"
@@ -113,6 +113,13 @@ class ChecksumError(TransientError):
 
     code = "checksum"
     cure = "it is downloaded again; if that keeps failing, upload the object again"
+
+
+class SourceChangedError(TransientError):
+    """An object was overwritten or deleted while it was read in parts."""
+
+    code = "source_changed"
+    cure = "the job gives way to what has replaced it"
 
 
 class OutOfTimeError(TransientError):
@@ -216,14 +223,11 @@ class UnsupportedError(BundleError):
     cure = "convert the layer to a supported form and upload it again"
 
 
-class TooLargeError(BundleError):
-    """The bundle is larger than the limit the deployment was given."""
+class RecordTooLargeError(BundleError):
+    """One shape is larger than any worker can decode in one piece."""
 
-    code = "too_large"
-    cure = (
-        "split the layer, or raise MAX_BUNDLE_BYTES together with the function's memory"
-        " and redrive the job"
-    )
+    code = "record_too_large"
+    cure = "split or simplify the shape of that row and upload the layer again"
 
 
 class IncompleteError(BundleError):
@@ -324,6 +328,13 @@ class AttemptsExhaustedError(BundleError):
 
 # To set metadata sends no event that would start anything, so that is half the cure.
 STATE_CRS = "set the metadata crs=EPSG:NUMBER on one of the objects and redrive the job"
+
+
+class TooLargeError(HeldError):
+    """The bundle is larger than what the deployment has time or memory for, or may take."""
+
+    code = "too_large"
+    cure = "split the layer, or raise MAX_BUNDLE_BYTES and redrive the job"
 
 
 class MissingCrsError(HeldError):

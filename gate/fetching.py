@@ -1,17 +1,19 @@
-"""The objects of a revision, brought to a local folder, each proven to be the one pinned."""
+"""The objects of a revision, each the one pinned: brought to a local folder, or read in place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.errors import SourceDeletedError, TooLargeError
+from gate.capacity import Capacity
+from gate.errors import SourceDeletedError
 from gate.identity import Pin, Revision
 from gate.names import ARCHIVE_EXTENSIONS, Component
 from gate.overrides import relevant
 from gate.shapefile.port import METADATA_EXTENSION, METADATA_LIMIT_BYTES, READ_EXTENSIONS
 from gate.source.port import ObjectFacts, Source
+from gate.source.ranges import Ranges
 
 # Other sidecars (spatial indexes) are pinned as part of the revision, but their
 # bytes would change nothing in the dataset.
@@ -20,15 +22,22 @@ FETCHED_EXTENSIONS = (*READ_EXTENSIONS, METADATA_EXTENSION, *ARCHIVE_EXTENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The files of a revision, proven.
+    """The files of a revision: those that were downloaded are proven.
 
-    `absent` are optional sidecars that were deleted, `oversize` is metadata that
+    Those in `remote`, by extension, were not; they are proven as they are read.
+    To be closed. `absent` are optional sidecars that were deleted, `oversize` is metadata that
     was left where it is because nothing real is that large.
     """
 
     facts: Mapping[str, ObjectFacts]
     absent: tuple[Pin, ...] = ()
     oversize: ObjectFacts | None = None
+    remote: Mapping[str, Ranges] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Read no more of what is remote; closing twice is harmless."""
+        for component in self.remote.values():
+            component.close()
 
     @property
     def said(self) -> dict[str, dict[str, str]]:
@@ -46,41 +55,48 @@ class Overwritten:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Fetch revisions from a source, none larger than `max_bytes`.
+    """Fetch revisions from a source, within the capacity of a deployment.
 
-    `required` are the extensions without which there is no layer.
+    `required` are the extensions without which there is no layer. Without a
+    capacity everything is downloaded, whatever its size.
     """
 
     source: Source
     required: tuple[str, ...]
-    max_bytes: int
+    capacity: Capacity | None = None
 
     def __call__(
         self, revision: Revision, folder: Path, beat: Callable[[], object]
     ) -> Fetched | Overwritten:
         """Download to `layer<extension>` in `folder`, or tell what has replaced a pinned object.
 
-        `beat` is called before each object. Raises `SourceDeletedError` for a
-        deleted component without which there is no layer; a deleted sidecar is
-        left out, for the bundle is readable without it and would otherwise
-        never be ingested again. Raises `TooLargeError`, and what the source raises.
+        What the capacity leaves in place is not downloaded. `beat` is called before
+        each object. Raises `SourceDeletedError` for a deleted component without which
+        there is no layer; a deleted sidecar is left out, for the bundle is readable
+        without it and would otherwise never be ingested again. Raises
+        `TooLargeError`, and what the source raises.
         """
         found = self.look(revision)
         if isinstance(found, Overwritten):
             return found
-        size_bytes = sum(fact.size_bytes for fact in found.facts.values())
-        if size_bytes > self.max_bytes:
-            raise TooLargeError(
-                f"its components hold {size_bytes} bytes, the limit is {self.max_bytes}",
-                where=str(revision.bundle),
-            )
+        bucket, left = revision.bundle.bucket, self._left(revision, found)
         for extension, fact in found.facts.items():
+            if extension in left:
+                continue
             beat()
             path = folder / f"layer{extension}"
-            if self.source.fetch(revision.bundle.bucket, fact, path) is not None:
+            if self.source.fetch(bucket, fact, path) is not None:
                 # Whatever vanished between the two calls is looked at afresh.
                 return self(revision, folder, beat)
-        return found
+        remote = {known: Ranges(self.source, bucket, found.facts[known]) for known in left}
+        return replace(found, remote=remote)
+
+    def _left(self, revision: Revision, found: Fetched) -> tuple[str, ...]:
+        """Return the extensions of what is not downloaded. Raises `TooLargeError`."""
+        if self.capacity is None:
+            return ()
+        sizes = {extension: fact.size_bytes for extension, fact in found.facts.items()}
+        return self.capacity.left_in_place(sizes, str(revision.bundle))
 
     def look(self, revision: Revision) -> Fetched | Overwritten:
         """Return what there is to download, or what has replaced a pinned object.

@@ -3,6 +3,7 @@
     newer revision dispatched?   → superseded, nothing is downloaded
     was held, and nothing new?   → held again, nothing is downloaded
     sink already holds it?       → done, nothing is downloaded
+    too large for the function?  → held, nothing is downloaded
     stat and fetch each pin      → an object that was overwritten or deleted ends the job
     check, read, count           → a bundle at fault ends dead, a passing fault fails
     publish each layer           → the sink compares revisions in its one atomic step
@@ -15,12 +16,13 @@ or writes nothing: a worker that lost its job is not believed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gate import dead_letters, job, log, manifest
+from gate.capacity import Capacity
 from gate.dead_letters import DeadLetters
 from gate.errors import (
     BundleError,
@@ -28,6 +30,8 @@ from gate.errors import (
     GateError,
     HeldError,
     SomeLayersError,
+    SourceChangedError,
+    TooLargeError,
     TransientError,
     UnexpectedError,
 )
@@ -111,8 +115,9 @@ LOSSES = {
 class Ingest:
     """Run jobs over a store, a source and a sink.
 
-    `product` is what the report says of this software's version; `new_token`
-    returns a new random text, `monotonic` seconds for measuring pauses.
+    `capacity` is what there is time and memory for; `product` is what the report
+    says of this software's version; `new_token` returns a new random text,
+    `monotonic` seconds for measuring pauses.
     `heartbeat` calls what it is given now and then while its block lasts, and
     `shutting_down` tells whether the process has been told to stop.
     """
@@ -124,6 +129,7 @@ class Ingest:
     unpack: Unpack
     letters: DeadLetters
     settings: Settings
+    capacity: Capacity
     product: str
     new_token: Callable[[], str]
     monotonic: Callable[[], float]
@@ -202,16 +208,34 @@ class Ingest:
             raise exhausted
         if newest:
             newest.manifest.demand_one_spelling(revision, self.settings.required)
-        fetch = Fetch(self.source, self.settings.required, self.settings.max_bundle_bytes)
+        fetch = Fetch(self.source, self.settings.required, self.capacity)
         if SAID in own.job.summary:
             looked = fetch.look(revision)
             if isinstance(looked, Fetched) and looked.said == own.job.summary[SAID]:
                 return self._still_held(own)
+        try:
+            return self._fetched(own, fetch)
+        except SourceChangedError:
+            found = fetch.look(revision)
+            if isinstance(found, Fetched):
+                raise
+            return self._overwritten(own, found)
+
+    def _fetched(self, own: Ownership, fetch: Fetch) -> Ending:
         with workspace() as folder:
-            fetched = fetch(revision, folder, own.beat)
+            try:
+                fetched = fetch(own.job.revision, folder, own.beat)
+            except TooLargeError as error:
+                return self._held(own, error, fetch.look(own.job.revision))
             if isinstance(fetched, Overwritten):
                 return self._overwritten(own, fetched)
-            return self._loaded(own, fetched, folder)
+            with closing(fetched):
+                return self._loaded(own, fetched, folder)
+
+    def _held(self, own: Ownership, error: HeldError, found: Fetched | Overwritten) -> Ending:
+        """Put the job aside, with what its objects say by now."""
+        known = {SAID: found.said} if isinstance(found, Fetched) else {}
+        return self._end(own, job.held(own.job, error, now=own.now, summary=known))
 
     def _loaded(self, own: Ownership, fetched: Fetched, folder: Path) -> Ending:
         """Publish what was fetched, as its objects' metadata says; hold it for want of a fact."""
@@ -221,9 +245,7 @@ class Ingest:
         except BundleError as error:
             raise as_uploaded(error, own.job.revision) from error
         except HeldError as error:
-            known = {SAID: fetched.said}
-            error = as_uploaded(error, own.job.revision)
-            return self._end(own, job.held(own.job, error, now=own.now, summary=known))
+            return self._held(own, as_uploaded(error, own.job.revision), fetched)
 
     def _still_held(self, own: Ownership) -> Ending:
         """Put a revived job aside again: its letter has been sent."""
@@ -247,7 +269,7 @@ class Ingest:
         """Publish the one layer of a bundle."""
         facts = report_facts(own.job, fetched, self.product)
         name = own.job.revision.bundle.basename
-        unread = Unread(folder, name, overrides=overrides, facts=facts)
+        unread = Unread(folder, name, "", overrides, facts, fetched.remote)
         result, report = self._publisher.layer(own, unread)
         if isinstance(result, Outdated):
             return self._superseded(own, f"the sink holds revision order {result.order}")

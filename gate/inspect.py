@@ -39,7 +39,6 @@ from gate.source.port import Source
 
 SCHEME = "gs://"
 ROUNDS = 3
-_NO_LIMIT = 1 << 62
 _BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{0,220}[a-z0-9])?")
 _MAX_NAME_BYTES = 1024
 
@@ -155,7 +154,7 @@ class Inspect:
             folder = Path(temporary)
             try:
                 live.demand_one_spelling(revision, self.required)
-                fetched = Fetch(source, self.required, _NO_LIMIT)(revision, folder, lambda: None)
+                fetched = Fetch(source, self.required)(revision, folder, lambda: None)
                 if isinstance(fetched, Overwritten):
                     return None
                 overrides = stated(fetched.said)

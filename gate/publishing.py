@@ -15,7 +15,7 @@ from gate.job import Job
 from gate.names import PRIMARY_EXTENSIONS, SIDECAR_EXTENSIONS
 from gate.overrides import NOTHING, Overrides
 from gate.ownership import Ownership, Stopped
-from gate.shapefile.port import METADATA_EXTENSION, ArchivedLayer, Layer, OpenLayer
+from gate.shapefile.port import METADATA_EXTENSION, ArchivedLayer, Layer, OpenLayer, Remote
 from gate.sinks.port import Outdated, Publication, Published, Sink
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ _ENDS = ("", *PRIMARY_EXTENSIONS, *SIDECAR_EXTENSIONS)
 class Unread:
     """A layer that waits to be read.
 
-    Its files lie in `folder` as `layer<extension>`; messages call it `name`.
+    Its files lie in `folder` as `layer<extension>`, but for those in `remote`, which
+    are read where they lie; messages call it `name`.
     `layer` is its name in the archive, empty if the bundle is one layer.
     `overrides` beat what the files say. `facts` are what its report says beside
     what the reader tells.
@@ -42,6 +43,7 @@ class Unread:
     layer: str = ""
     overrides: Overrides = NOTHING
     facts: Mapping[str, Any] = field(default_factory=dict)
+    remote: Mapping[str, Remote] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Publisher:
         owner = _Owner(own)
         log.write("reading", name=unread.name, **fields(own.job))
         metadata = _metadata(unread.folder)
-        with self.open_layer(unread.folder, unread.name, unread.overrides) as layer:
+        with self.open_layer(unread.folder, unread.name, unread.overrides, unread.remote) as layer:
 
             def complete() -> Mapping[str, Any]:
                 report.update(unread.facts)

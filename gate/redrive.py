@@ -151,7 +151,7 @@ class Redrive:
 
     @property
     def _fetch(self) -> Fetch:
-        return Fetch(self.source, self.settings.required, self.settings.max_bundle_bytes)
+        return Fetch(self.source, self.settings.required)
 
 
 def codes(known: Job) -> frozenset[str]:

@@ -161,12 +161,11 @@ VARIABLES = (
     ),
     Variable(
         "MAX_BUNDLE_BYTES",
-        "268435456",
-        "The largest bundle that is downloaded. Counted are the bytes of what is read of it, as"
-        " they are stored: `.shp`, `.shx`, `.dbf`, `.prj`, `.cpg`, `.cst`, a `.shp.xml` of up to"
-        " 1 MiB, or the `.zip` or `.shz` itself. Other sidecars are not downloaded. The temporary"
-        " folder of a function is memory. Reading takes memory beside it: about 25 times the"
-        " largest record, of which none may have more than 32 MiB (2 million positions).",
+        "8589934592",
+        "The largest bundle that is taken. Counted are the bytes of what is read of it, as they"
+        " are stored: `.shp`, `.shx`, `.dbf`, `.prj`, `.cpg`, `.cst`, a `.shp.xml` of up to 1 MiB,"
+        " or the `.zip` or `.shz` itself. Beyond it, and beyond what the function has time and"
+        " memory for, a bundle is held: see [docs/limits.md](limits.md).",
     ),
     Variable(
         "MAX_UNPACKED_BYTES",

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gate.capacity import Capacity
 from gate.dead_letters import DeadLetters, LoggedDeadLetters
 from gate.errors import ConfigurationError
 from gate.events import ObjectFinalized
@@ -23,8 +24,10 @@ from gate.identity import Pin
 from gate.intake import Intake, Receipt
 from gate.names import Component
 from gate.overrides import NOTHING, Overrides
-from gate.policies import DEFAULTS, Policies
+from gate.policies import DEFAULTS, Policies, Reader
 from gate.settings import Settings
+from gate.shapefile.port import NOWHERE_ELSE, Remote
+from gate.sinks.address import SinkAddress
 from gate.store.firestore import Collections, connect
 from gate.store.firestore_agenda import FirestoreAgenda
 
@@ -133,6 +136,7 @@ class Gate:
         """Return what runs jobs."""
         from gate.heartbeat import heartbeat, shutting_down
         from gate.ingest import Ingest
+        from gate.memory import memory_bytes
         from gate.sinks.factory import open_sink
 
         return Ingest(
@@ -143,6 +147,7 @@ class Gate:
             unpack=unpacker(self.settings),
             letters=self.letters,
             settings=self.settings,
+            capacity=capacity(self.settings, memory_bytes()),
             product=f"shapefile-gate {__version__}",
             new_token=_token,
             monotonic=time.monotonic,
@@ -341,14 +346,31 @@ def opener(policies: Policies = DEFAULTS) -> OpenLayer:
     """Return what opens layers and reads them by these policies."""
 
     @contextmanager
-    def opened(folder: Path, name: str, overrides: Overrides = NOTHING) -> Iterator[Layer]:
+    def opened(
+        folder: Path,
+        name: str,
+        overrides: Overrides = NOTHING,
+        remote: Mapping[str, Remote] = NOWHERE_ELSE,
+    ) -> Iterator[Layer]:
         from gate.shapefile.reader import ReadOptions, open_layer
 
         options = ReadOptions(overrides=overrides, policies=policies)
-        with open_layer(folder, name=name, options=options) as layer:
+        with open_layer(folder, name=name, options=options, remote=remote) as layer:
             yield layer
 
     return opened
+
+
+def capacity(settings: Settings, memory_bytes: int) -> Capacity:
+    """Return what a deployment with these settings and this memory can take."""
+    sink = settings.sink
+    return Capacity(
+        settings.max_bundle_bytes,
+        memory_bytes,
+        settings.limits.run,
+        piecemeal=settings.policies.reader is Reader.AUTO,
+        copies=sink.copies if isinstance(sink, SinkAddress) else 0,
+    )
 
 
 def ready(policies: Policies) -> str:

@@ -23,6 +23,7 @@ from gate.cloud_storage import ABSENT
 from gate.identity import Pin
 from gate.names import Bundle
 from gate.overrides import NOTHING, Overrides
+from gate.shapefile.port import NOWHERE_ELSE, Remote
 from gate.sinks import layout
 from gate.source.port import ObjectFacts
 from tests.world import Reader
@@ -140,10 +141,14 @@ class Located(Reader):
 
     @contextmanager
     def __call__(
-        self, folder: Path, name: str, overrides: Overrides = NOTHING
+        self,
+        folder: Path,
+        name: str,
+        overrides: Overrides = NOTHING,
+        remote: Mapping[str, Remote] = NOWHERE_ELSE,
     ) -> Iterator[LocatedLayer]:
         """Open the layer in `folder`."""
-        with super().__call__(folder, name, overrides) as layer:
+        with super().__call__(folder, name, overrides, remote) as layer:
             yield LocatedLayer(layer)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,13 @@ import shapely
 
 from gate.overrides import Overrides
 from gate.policies import Policies
-from gate.shapefile.reader import ReadOptions, open_layer
+from gate.shapefile.reader import Layer, ReadOptions, open_layer
 from gate.shapefile.report import Report
+from gate.source.memory import MemorySource
+from gate.source.ranges import Ranges
 from tests.shapefiles import write
+
+MAIN = (".shp", ".shx", ".dbf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +83,40 @@ def read(
     `options` are those of `ReadOptions`, of `Overrides` and of `Policies`.
     """
     with open_layer(write(bundle, folder), name=name, options=read_options(**options)) as layer:
-        batches = list(layer.batches())
-        return Reading(pa.Table.from_batches(batches, layer.schema), layer.geo_crs, layer.report())
+        return _read(layer)
+
+
+def read_in_parts(
+    bundle: Mapping[str, bytes],
+    folder: Path,
+    name: str = "roads.shp",
+    **options: Any,
+) -> Reading:
+    """Read the bundle to the end as `read` does, its main files where they lie in a bucket."""
+    with (
+        remote(bundle, folder) as stored,
+        open_layer(folder, name=name, options=read_options(**options), remote=stored) as layer,
+    ):
+        return _read(layer)
+
+
+def _read(layer: Layer) -> Reading:
+    batches = list(layer.batches())
+    return Reading(pa.Table.from_batches(batches, layer.schema), layer.geo_crs, layer.report())
+
+
+@contextmanager
+def remote(bundle: Mapping[str, bytes], folder: Path) -> Iterator[dict[str, Ranges]]:
+    """Write the sidecars to `folder`, and give the main files as objects in tiny blocks."""
+    write({known: content for known, content in bundle.items() if known not in MAIN}, folder)
+    source = MemorySource()
+    stored = {
+        known: Ranges(source, "uploads", source.put("uploads", f"in/roads{known}", content), 64)
+        for known, content in bundle.items()
+        if known in MAIN
+    }
+    try:
+        yield stored
+    finally:
+        for component in stored.values():
+            component.close()

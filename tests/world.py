@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import count
@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from gate import dead_letters, events, poll, settings
+from gate import dead_letters, events, poll, settings, wiring
 from gate.calls import Call
+from gate.capacity import WHOLE_BYTES
 from gate.dead_letters import DeadLetter
 from gate.errors import (
     EmptyComponentError,
@@ -50,7 +51,7 @@ from gate.poll import Poll, poll_task
 from gate.reconcile import Reconcile
 from gate.redrive import Redrive
 from gate.shapefile.archive import Archives
-from gate.shapefile.port import OpenLayer
+from gate.shapefile.port import NOWHERE_ELSE, OpenLayer, Remote
 from gate.sinks.memory import Dataset, MemorySink
 from gate.source.memory import MemorySource
 from gate.store.documents import bundle_from, job_from, manifest_from
@@ -235,7 +236,13 @@ class Reader:
     demand: Callable[[Overrides], bool] | None = None
 
     @contextmanager
-    def __call__(self, folder: Path, name: str, overrides: Overrides = NOTHING) -> Iterator[_Layer]:
+    def __call__(
+        self,
+        folder: Path,
+        name: str,
+        overrides: Overrides = NOTHING,
+        remote: Mapping[str, Remote] = NOWHERE_ELSE,
+    ) -> Iterator[_Layer]:
         """Open the layer in `folder`; with a `demand`, only if the overrides fulfil it."""
         self.opened.append(name)
         self.told.append(overrides)
@@ -307,7 +314,14 @@ class World:
     defaults: ClassVar[Mapping[str, str]] = {}
     prompt_queue: ClassVar[bool] = False
 
-    def __init__(self, *, open_layer: OpenLayer | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        *,
+        open_layer: OpenLayer | None = None,
+        memory_bytes: int = 1 << 30,
+        whole_bytes: int = WHOLE_BYTES,
+        **environment: str,
+    ) -> None:
         self.clock = Clock()
         self.faults = Faults()
         self.settings = settings.load({"SINK": "gs://datasets/out", **self.defaults, **environment})
@@ -349,6 +363,7 @@ class World:
             unpack=Archives(self.settings.max_entries, self.settings.max_unpacked_bytes),
             letters=self.letters,
             settings=self.settings,
+            capacity=replace(wiring.capacity(self.settings, memory_bytes), whole_bytes=whole_bytes),
             product="test",
             new_token=lambda: f"token-{next(self._numbers)}",
             monotonic=lambda: self.clock.passed_seconds,

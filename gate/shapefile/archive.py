@@ -21,7 +21,6 @@ from gate.errors import (
     BundleError,
     CorruptError,
     NoLayerError,
-    TooLargeError,
     UnsafeArchiveError,
     UnsupportedError,
 )
@@ -138,7 +137,7 @@ class _Unpacking:
                     continue
                 packed.copy(entry, folder / f"{STEM}{extension}", self.step)
                 extensions.append(extension)
-        except (TooLargeError, UnsafeArchiveError):
+        except UnsafeArchiveError:
             raise
         except BundleError as error:
             fault = error
@@ -169,7 +168,7 @@ class _Unpacking:
                 raise UnsupportedError(what, where=f"{self.name}/{bundle.basename}", cure=cure)
             packed.copy(entry, archive, self.step)
             self.take(archive, f"{bundle.basename}/")
-        except (TooLargeError, UnsafeArchiveError):
+        except UnsafeArchiveError:
             raise
         except BundleError as error:
             nowhere = self._folder_of_next()

@@ -6,10 +6,10 @@ versions that Visual FoxPro writes. dBase 7 has another header and is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from gate.errors import (
     CorruptError,
@@ -18,12 +18,15 @@ from gate.errors import (
     TruncatedError,
     UnsupportedError,
 )
-from gate.shapefile.files import Bytes, let_go
+from gate.gather import Bytes
+from gate.shapefile.files import let_go
+from gate.shapefile.port import Content
 
 FIXED_BYTES = 32
 TERMINATOR = 0x0D
 LIVE, DELETED = 0x20, 0x2A
 BLOCK_ROWS = 1 << 16
+BLOCK_BYTES = 8 << 20
 
 VERSIONS = (0x03, 0x83, 0x8B, 0xF5, 0x30, 0x31, 0x32, 0x43, 0x63, 0xCB)
 OTHER_VERSIONS = {0x02: "FoxBASE", 0x04: "dBase 7", 0x8C: "dBase 7"}
@@ -56,7 +59,7 @@ class Table:
     many the file has room for.
     """
 
-    content: Bytes
+    content: Content
     rows: int
     header_bytes: int
     record_bytes: int
@@ -73,21 +76,28 @@ class Table:
         """Return how many bytes follow the declared rows (one end mark is usual)."""
         return int(self.content.size) - self.header_bytes - self.rows * self.record_bytes
 
-    def block(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
-        """Return rows as a matrix of bytes, one line each, without a copy."""
+    def blocks(self) -> Iterator[tuple[int, Bytes]]:
+        """Yield all rows, a few megabytes at a time: the number of the first, and their bytes."""
+        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES // self.record_bytes))
+        for start in range(0, self.rows, step):
+            yield start, self.block(start, min(start + step, self.rows))
+            let_go(self.content)
+
+    def block(self, start: int, stop: int) -> Bytes:
+        """Return rows as a matrix of bytes, one line each."""
         first = self.header_bytes + start * self.record_bytes
         last = self.header_bytes + stop * self.record_bytes
         return self.content[first:last].reshape(stop - start, self.record_bytes)
 
 
-def parse_table(content: Bytes, where: str) -> Table:
+def parse_table(content: Content, where: str) -> Table:
     """Read and check the header of a .dbf.
 
     Raises `NotAShapefileError`, `UnsupportedError` (another table format),
     `EmptyComponentError` (no whole header, or none of its rows), `TruncatedError` or
     `CorruptError`.
     """
-    version = int(content[0])
+    version = int(content[:1][0])
     if version in OTHER_VERSIONS:
         raise UnsupportedError(f"is a {OTHER_VERSIONS[version]} table", where=where)
     if version not in VERSIONS:
@@ -104,7 +114,7 @@ def parse_table(content: Bytes, where: str) -> Table:
     if width != record_bytes:
         what = f"states rows of {record_bytes} bytes, its fields need {width}"
         raise CorruptError(what, where=where)
-    table = Table(content, rows, header_bytes, record_bytes, int(content[29]), descriptors)
+    table = Table(content, rows, header_bytes, record_bytes, int(content[29:30][0]), descriptors)
     if table.rows and content.size <= header_bytes + 1:
         what = f"holds a header and no rows, though it declares {rows}"
         raise EmptyComponentError(what, where=where)
@@ -121,8 +131,8 @@ def count_deleted(table: Table, where: str) -> int:
     header says: `CorruptError`.
     """
     deleted = 0
-    for start in range(0, table.rows, BLOCK_ROWS):
-        flags = table.block(start, min(start + BLOCK_ROWS, table.rows))[:, 0]
+    for start, rows in table.blocks():
+        flags = rows[:, 0]
         gone = flags == DELETED
         strange = np.flatnonzero(~gone & (flags != LIVE))
         if strange.size:
@@ -130,7 +140,6 @@ def count_deleted(table: Table, where: str) -> int:
             what = f"row {row} begins with byte 0x{flags[strange[0]]:02x}, no deletion flag"
             raise CorruptError(what, where=where)
         deleted += int(gone.sum())
-        let_go(table.content)
     return deleted
 
 

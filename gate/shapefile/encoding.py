@@ -20,8 +20,7 @@ from enum import Enum
 import numpy as np
 
 from gate.errors import UnknownOverrideError
-from gate.shapefile.dbf import BLOCK_ROWS, Table
-from gate.shapefile.files import let_go
+from gate.shapefile.dbf import Table
 from gate.shapefile.findings import Findings, shown
 
 ANSI = 0x57
@@ -216,12 +215,10 @@ def _text(table: Table) -> Iterator[bytes]:
     A blank ends every cell, so that none runs into its neighbour.
     """
     yield b" ".join(descriptor.name for descriptor in table.descriptors)
-    for start in range(0, table.rows, BLOCK_ROWS):
-        rows = table.block(start, min(start + BLOCK_ROWS, table.rows))
+    for _, rows in table.blocks():
         for descriptor in table.descriptors:
             if descriptor.kind == "C":
                 place = descriptor.offset_bytes
                 cells = rows[:, place : place + descriptor.width_bytes]
                 if (cells >= 0x80).any():
                     yield np.pad(cells, ((0, 0), (0, 1)), constant_values=0x20).tobytes()
-        let_go(table.content)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import fiona
 from fiona.crs import CRS
 
 from gate.errors import CorruptError, GateError, UnreadableError
-from gate.shapefile.excerpt import exhibited
+from gate.gather import Bytes
+from gate.shapefile.excerpt import exhibited, first_shape, record_of, write_records
 from gate.shapefile.files import STEM
 from gate.shapefile.findings import Findings
 from gate.shapefile.gdal_log import GdalLog
-from gate.shapefile.geometry import Feature
+from gate.shapefile.geometry import Feature, NextFeature
 from gate.shapefile.headers import Structure
+from gate.shapefile.records import Block
 from gate.shapefile.report import Judgement
 
 DRIVER = "ESRI Shapefile"
@@ -31,12 +35,12 @@ GDAL_OPTIONS = {"OGR_ORGANIZE_POLYGONS": "DEFAULT"}
 
 
 class Features:
-    """The features of one layer, opened on first use.
+    """All features of one layer that lies in a folder, opened on first use.
 
     GDAL's options and the ear on its log belong to a thread, so they are set for
     each stretch of reading and never across a `yield`: a generator may be
-    resumed by another thread. `on_values`, if given, hears the values of each
-    feature; without it none are read. `encoding` is that of the values.
+    resumed by another thread. `on_values` hears the values of each feature, which
+    are text in `encoding`.
     """
 
     def __init__(
@@ -44,9 +48,8 @@ class Features:
         folder: Path,
         where: str,
         findings: Findings,
-        *,
-        encoding: str = NEUTRAL_ENCODING,
-        on_values: Callable[[Mapping[str, Any]], object] | None = None,
+        encoding: str,
+        on_values: Callable[[Mapping[str, Any]], object],
     ) -> None:
         self._folder = folder
         self._where = where
@@ -54,13 +57,12 @@ class Features:
         self._encoding = encoding
         self._on_values = on_values
         self._stack = ExitStack()
-        self._layer: fiona.Collection | None = None
-        self._all: Iterator[Any] = iter(())
+        self._all: Iterator[Any] | None = None
         self._closed = False
 
     @contextmanager
-    def reading(self) -> Iterator[Cursor]:
-        """Give a cursor over the features that have not been read yet.
+    def reading(self, _block: Block) -> Iterator[NextFeature]:
+        """Give what returns the features that have not been read yet, and then `None`.
 
         Raises `UnreadableError` if GDAL has reported an error by the end of the
         block, or Fiona raised one in it.
@@ -68,48 +70,85 @@ class Features:
         if self._closed:
             raise RuntimeError("the layer is closed")
         with fiona.Env(**GDAL_OPTIONS), translated(self._where):
-            if self._layer is None:
-                filters: dict[str, Any] = {} if self._on_values else {"include_fields": []}
+            if self._all is None:
                 path = self._folder / f"{STEM}.shp"
-                context = opened(path, self._log, encoding=self._encoding, **filters)
-                self._layer, _ = self._stack.enter_context(context)
-                self._all = iter(self._layer)
+                context = opened(path, self._log, encoding=self._encoding)
+                layer, _ = self._stack.enter_context(context)
+                self._all = iter(layer)
             with self._log.listening():
-                yield Cursor(self._layer, self._all, self._on_values)
+                yield partial(self._next, self._all)
 
     def close(self) -> None:
         """Close the layer; closing twice is harmless."""
         self._closed = True
-        self._layer, self._all = None, iter(())
+        self._all = iter(())
         self._stack.close()
 
+    def _next(self, left: Iterator[Any]) -> Feature | None:
+        """Return the next (row, geometry), rows counted from 0, or `None` at the end."""
+        feature = next(left, None)
+        if feature is None:
+            return None
+        self._on_values(feature.properties)
+        return int(feature.id), feature.geometry
 
-class Cursor:
-    """Gives one feature after the other: all that are left, or those of certain rows."""
 
-    def __init__(
-        self,
-        layer: fiona.Collection,
-        left: Iterator[Any],
-        on_values: Callable[[Mapping[str, Any]], object] | None,
-    ) -> None:
-        self._layer = layer
-        self._features = left
-        self._on_values = on_values
+class Picked:
+    """The features of single rows, without their values, for which no layer needs to lie here.
+
+    GDAL is shown the records of these rows, written to a temporary folder, behind
+    the first shape of the layer, which decides whether there are measures.
+    """
+
+    def __init__(self, structure: Structure, where: str, findings: Findings) -> None:
+        self._structure = structure
+        self._where = where
+        self._log = GdalLog(where, findings)
+
+    @contextmanager
+    def reading(self, block: Block) -> Iterator[Selection]:
+        """Give a selection among the rows of `block`. Raises as `Features.reading` does."""
+        with (
+            fiona.Env(**GDAL_OPTIONS),
+            translated(self._where),
+            TemporaryDirectory(prefix="excerpt-", dir=self._structure.files.folder) as place,
+            ExitStack() as stack,
+        ):
+
+            def shown(rows: Sequence[int]) -> fiona.Collection:
+                row, shape = self._first
+                records = (record_of(block, each - block.start) for each in rows)
+                path = write_records(Path(place), self._structure, [shape, *records])
+                self._log.rows = [row, *rows]
+                layer, _ = stack.enter_context(opened(path, self._log, include_fields=[]))
+                stack.enter_context(self._log.listening())
+                return layer
+
+            yield Selection(shown)
+
+    def close(self) -> None:
+        """Do nothing, for nothing stays open."""
+
+    @cached_property
+    def _first(self) -> tuple[int, Bytes]:
+        return first_shape(self._structure)
+
+
+class Selection:
+    """Gives one feature after the other: those of the rows that it is told, once."""
+
+    def __init__(self, shown: Callable[[Sequence[int]], fiona.Collection]) -> None:
+        self._shown = shown
+        self._features: Iterator[Feature] = iter(())
 
     def __call__(self) -> Feature | None:
         """Return the next (row, geometry), rows counted from 0, or `None` at the end."""
-        feature = next(self._features, None)
-        if feature is None:
-            return None
-        if self._on_values is not None:
-            self._on_values(feature.properties)
-        return int(feature.id), feature.geometry
+        return next(self._features, None)
 
-    def only(self, rows: Iterable[int]) -> None:
-        """Give the features of these rows from now on, and no others."""
-        layer = self._layer
-        self._features = (layer[row] for row in rows)
+    def only(self, rows: Sequence[int]) -> None:
+        """Give the features of these rows of the block, and no others."""
+        layer = self._shown(rows)
+        self._features = ((row, layer[place].geometry) for place, row in enumerate(rows, start=1))
 
 
 def judge(structure: Structure, text: str, findings: Findings) -> tuple[Judgement, CRS | None]:

@@ -8,8 +8,9 @@ nothing until the log has been read.
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gate.errors import UnreadableError
@@ -18,12 +19,18 @@ from gate.shapefile.findings import Findings, shown
 LOGGER = logging.getLogger("fiona")
 WARNING_LIMIT = 20
 MESSAGE_LIMIT = 200
+_SHAPE = re.compile(r"\bshape (\d{1,9})\b")
 
 
 class GdalLog:
-    """Collects the warnings of one read as notices and keeps its first error."""
+    """Collects the warnings of one read as notices and keeps its first error.
+
+    `rows` are those that GDAL's numbers of shapes mean, where it is shown some of
+    the layer's rows alone.
+    """
 
     def __init__(self, where: str, findings: Findings) -> None:
+        self.rows: Sequence[int] = ()
         self._where = where
         self._findings = findings
         self._kinds: set[str] = set()
@@ -54,11 +61,15 @@ class GdalLog:
 
     def hear(self, record: logging.LogRecord) -> None:
         """Take one record of the log."""
-        message = record.getMessage()
+        message = _SHAPE.sub(self._numbered, record.getMessage())
         if record.levelno >= logging.ERROR:
             self._error = self._error or shown(message, MESSAGE_LIMIT)
         elif record.levelno >= logging.WARNING:
             self._findings.notice("gdal_warning", self._kind(message))
+
+    def _numbered(self, shape: re.Match[str]) -> str:
+        number = int(shape[1])
+        return f"shape {self.rows[number]}" if number < len(self.rows) else shape[0]
 
     def _kind(self, message: str) -> str:
         """Return the message, or one for all the rest where there are too many different ones."""

@@ -8,7 +8,7 @@ counted against that, row by row.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -65,7 +65,7 @@ class Selective(Protocol):
         """Return the next feature."""
         ...
 
-    def only(self, rows: Iterable[int]) -> None:
+    def only(self, rows: Sequence[int]) -> None:
         """Give the features of these rows from now on."""
         ...
 

@@ -76,7 +76,7 @@ def check(files: Files, findings: Findings) -> Structure:
 
     What is odd but harmless becomes a notice in `findings`. Raises
     `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
-    `CorruptError`, `UnsupportedError`, `TooLargeError` or `TornBundleError`.
+    `CorruptError`, `UnsupportedError`, `RecordTooLargeError` or `TornBundleError`.
     """
     kind, declared = geometry_header(files.shp, files.where(".shp"))
     index_kind, index_bytes = geometry_header(files.shx, files.where(".shx"))
@@ -87,8 +87,7 @@ def check(files: Files, findings: Findings) -> Structure:
         what = f"announces {NAMES[index_kind]}, the .shp announces {NAMES[kind]}"
         raise TornBundleError(what, where=files.where(".shx"))
     records = Records(files.shp, files.shx, kind, entries, files.stem)
-    unused = records.check_index()
-    several_parts = records.check_content()
+    unused, several_parts = records.check()
     _check_leftovers(files, records, table, unused, findings)
     if declared != files.shp.size:
         what = f"the .shp declares {declared} bytes and has {files.shp.size}; every record is whole"

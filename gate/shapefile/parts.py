@@ -63,7 +63,7 @@ def parts_of(
     They have positions, all of them finite, and their parts, of at least `least`
     positions, follow each other from the first position on; of a polygon, x and y
     are left to `gate.shapefile.rings.organise`. The records have been checked
-    (`Records.check_content`). A point, and a multipoint, is one part. With `flat`,
+    (`Records.check`). A point, and a multipoint, is one part. With `flat`,
     positions are x and y alone. Parts that are `brief` may be overwritten by the next
     call in the same thread.
     """
@@ -74,13 +74,13 @@ def parts_of(
         begins = begins + (_POINT_PLACE if records.kind in POINTS else _MULTIPOINT_PLACE)
     else:
         rows = only(rows, (block.parts[rows] > 0) & (block.points[rows] > 0))
-        good, record, lengths = _part_table(records, block, rows, least)
+        good, record, lengths = _part_table(block, rows, least)
         rows, record, lengths = only(rows, good), record[good[record]], lengths[good[record]]
         record = (np.cumsum(good) - 1)[record]
         begins = block.offset_bytes[rows] + _PARTS_PLACE + 4 * block.parts[rows]
     scratch = _SCRATCH if brief else None
     has_z = records.kind in WITH_Z and not flat
-    positions = _positions(records, begins, block.points[rows], scratch, has_z=has_z)
+    positions = _positions(records, block, begins, rows, scratch, has_z=has_z)
     parts = Parts(record, gather.starts_of(lengths), positions)
     # One sum tells it for all, since whatever is not finite stays so in it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -94,15 +94,13 @@ def parts_of(
     return only(rows, good), parts.of(good)
 
 
-def _part_table(
-    records: Records, block: Block, rows: Mask, least: int
-) -> tuple[Mask, Integers, Integers]:
+def _part_table(block: Block, rows: Mask, least: int) -> tuple[Mask, Integers, Integers]:
     """Return which records have parts in order, and of each part its record and length."""
     offsets, counts, points = block.offset_bytes[rows], block.parts[rows], block.points[rows]
     record = np.repeat(np.arange(len(counts)), counts)
     begins = gather.starts_of(counts)
     within = np.arange(len(record)) - begins[record]
-    starts = gather.integers(records.shp, offsets[record] + _PARTS_PLACE + 4 * within)
+    starts = gather.integers(block.content, offsets[record] + _PARTS_PLACE + 4 * within)
     ends = np.append(starts[1:], 0)
     ends[begins[1:] - 1] = points
     good = starts[begins[:-1]] == 0
@@ -112,21 +110,23 @@ def _part_table(
 
 def _positions(
     records: Records,
+    block: Block,
     begins: Integers,
-    points: Integers,
+    rows: Mask,
     scratch: gather.Scratch | None,
     *,
     has_z: bool,
 ) -> Floats:
+    content, points = block.content, block.points[rows]
     first = gather.starts_of(points)
     if records.kind in POINTS:
         axes = 3 if has_z else 2
-        return gather.picked(records.shp, begins, 8 * axes).view("<f8").reshape(-1, axes)
-    picked = gather.picked_runs(records.shp, begins, first, 16, scratch)
+        return gather.picked(content, begins, 8 * axes).view("<f8").reshape(-1, axes)
+    picked = gather.picked_runs(content, begins, first, 16, scratch)
     flat = picked.view("<f8").reshape(-1, 2)
     if not has_z:
         return flat
-    heights = gather.picked_runs(records.shp, begins + 16 * points + 16, first, 8).view("<f8")
+    heights = gather.picked_runs(content, begins + 16 * points + 16, first, 8).view("<f8")
     return np.concatenate((flat, heights[:, None]), axis=1)
 
 

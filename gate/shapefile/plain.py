@@ -18,10 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gate import gather
-from gate.gather import Floats, Integers, Mask
+from gate.gather import Bytes, Floats, Integers, Mask
 from gate.shapefile import rings
 from gate.shapefile.extent import CODES
-from gate.shapefile.files import Bytes
 from gate.shapefile.parts import Parts, only, parts_of
 from gate.shapefile.records import (
     LINES,
@@ -78,7 +77,7 @@ def decode(
 ) -> Plain:
     """Decode those live rows of `block` that are plain; null shapes are, with `nulls`.
 
-    The records have been checked (`Records.check_content`). With `multi`, lines
+    The records have been checked (`Records.check`). With `multi`, lines
     and polygons become their multi types; points never do. With `flat`, Z values are left out.
     """
     kind = records.kind

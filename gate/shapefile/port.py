@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gate.errors import BundleError
 from gate.overrides import NOTHING, Overrides
 from gate.sinks.port import Table
+
+if TYPE_CHECKING:
+    from gate.gather import Bytes
 
 # What reading needs; spatial indexes are pinned as part of the revision, but
 # their bytes would change nothing in the dataset.
@@ -46,13 +50,53 @@ class Layer(Table, Protocol):
         ...
 
 
+class Content(Protocol):
+    """The bytes of a component, fetched from wherever they lie when they are looked at.
+
+    A slice is an array; looking at the same bytes again may fetch them again.
+    """
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        ...
+
+    def __getitem__(self, part: slice, /) -> Bytes:
+        """Return these bytes."""
+        ...
+
+
+class Remote(Content, Protocol):
+    """A component that stays where it was uploaded to, and is read in parts.
+
+    What is read is proven against the checksum of the whole no later than in
+    `prove`, and whatever is read after that is proven at once. A slice raises
+    `ChecksumError`, `SourceChangedError` once the object is no longer there, and
+    what else a source raises.
+    """
+
+    def prove(self) -> None:
+        """Read what has not been read, and prove the whole; raises what a slice does."""
+        ...
+
+
+NOWHERE_ELSE: Mapping[str, Remote] = MappingProxyType({})
+
+
 class OpenLayer(Protocol):
     """Whatever opens the layer in a folder of files named `layer.<ext>`."""
 
     def __call__(
-        self, folder: Path, name: str, overrides: Overrides = NOTHING
+        self,
+        folder: Path,
+        name: str,
+        overrides: Overrides = NOTHING,
+        remote: Mapping[str, Remote] = NOWHERE_ELSE,
     ) -> AbstractContextManager[Layer]:
-        """Open the layer; messages call it `name`, and `overrides` beat what the files say."""
+        """Open the layer; messages call it `name`, and `overrides` beat what the files say.
+
+        The components in `remote`, by extension, do not lie in the folder.
+        """
         ...
 
 

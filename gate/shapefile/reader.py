@@ -28,11 +28,12 @@ from gate.shapefile import columns, crs, encoding, features, headers
 from gate.shapefile.columns import Cells, Column
 from gate.shapefile.crs import LayerCrs
 from gate.shapefile.encoding import Encoding
-from gate.shapefile.features import NEUTRAL_ENCODING, Features
+from gate.shapefile.features import Features, Picked
 from gate.shapefile.files import map_files
 from gate.shapefile.findings import Findings
 from gate.shapefile.geometry import Geometries
 from gate.shapefile.headers import Structure, column_type
+from gate.shapefile.port import NOWHERE_ELSE, Remote
 from gate.shapefile.projection import Transformation
 from gate.shapefile.records import MULTIPATCH, POLYGONS
 from gate.shapefile.reference import FionaValues
@@ -110,12 +111,10 @@ class Layer:
             source_crs, policies.target_crs, self._where, findings
         )
         reference = None if by_bytes else FionaValues(judgement.fields, GEOMETRY)
-        features = Features(
-            structure.files.folder,
-            self._where,
-            findings,
-            encoding=text.name if reference else NEUTRAL_ENCODING,
-            on_values=reference.add if reference else None,
+        features = (
+            Features(structure.files.folder, self._where, findings, text.name, reference.add)
+            if reference
+            else Picked(structure, self._where, findings)
         )
         fields = reference.fields if reference else [column.field for column in planned]
         self._field_facts = reference.facts if reference else tuple(map(_facts, planned))
@@ -233,18 +232,27 @@ class Layer:
 
 
 @contextmanager
-def open_layer(folder: Path, *, name: str, options: ReadOptions = ReadOptions()) -> Iterator[Layer]:
+def open_layer(
+    folder: Path,
+    *,
+    name: str,
+    options: ReadOptions = ReadOptions(),
+    remote: Mapping[str, Remote] = NOWHERE_ELSE,
+) -> Iterator[Layer]:
     """Open the shapefile that lies in `folder` as `layer.shp`, `layer.shx`, `layer.dbf` ….
 
-    `name` is what the user calls it (`roads.shp`); messages say that. The files
-    are checked before Fiona sees them. Raises a `BundleError`: see
+    `name` is what the user calls it (`roads.shp`); messages say that. The
+    components in `remote` do not lie in the folder; a reader that asks Fiona for
+    everything cannot do without them there. The files are checked, and the
+    remote ones proven, before Fiona sees them. Raises a `BundleError`: see
     `gate.shapefile.headers.check` and `gate.shapefile.files.map_files`. Raises a
     `HeldError` for what a person has to say: see `gate.shapefile.crs.layer_crs`
     and `gate.shapefile.encoding.choose`.
     """
     findings = Findings(RejectList(folder / REJECTS))
-    files = map_files(folder, name)
-    structure = headers.check(files, findings)
+    files = map_files(folder, name, remote)
+    with files.proven():
+        structure = headers.check(files, findings)
     stated = options.overrides
     text = encoding.choose(
         structure.table, files.sidecars, stated.encoding, files.where(".dbf"), findings

@@ -3,7 +3,8 @@
 GDAL answers a record it cannot read with a null geometry and goes on, so every
 record is proven here first: it lies inside the file, overlaps no other, both
 files give it the same length, and that is the length of the points it announces.
-All checks are vectorised over blocks of rows; memory does not grow with the file.
+All checks are vectorised over blocks of rows, in one pass over both files; memory
+does not grow with them.
 
 Layout: ESRI Shapefile Technical Description (July 1998).
 """
@@ -21,11 +22,12 @@ from gate.errors import (
     CorruptError,
     EmptyComponentError,
     NotAShapefileError,
-    TooLargeError,
+    RecordTooLargeError,
     TruncatedError,
 )
-from gate.gather import Floats, Integers, Mask
-from gate.shapefile.files import Bytes, let_go
+from gate.gather import Bytes, Floats, Integers, Mask
+from gate.shapefile.files import let_go
+from gate.shapefile.port import Content
 
 FILE_CODE = (9994).to_bytes(4, "big")
 HEADER_BYTES = 100
@@ -34,6 +36,8 @@ BLOCK_BYTES = 16 << 20
 # A record is decoded in one piece, and several are under way at a time. Layers of
 # records of this size were measured to take 0.8 GiB, about 25 times the size of one.
 RECORD_LIMIT_BYTES = 32 << 20
+# What records that belong together may have between them.
+GAP_BYTES = 1 << 16
 NO_MEASURE = -1e38  # any M below means "none"
 
 NULL = 0
@@ -46,15 +50,18 @@ KINDS = (NULL, *POINTS, *LINES, *POLYGONS, *MULTIPOINTS, MULTIPATCH)
 WITH_Z = (11, 13, 15, 18, MULTIPATCH)
 WITH_M = (21, 23, 25, 28)
 
+_OTHER_LENGTH = "the .shp and the .shx state different lengths for it"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Facts of consecutive records: type, parts, points, and where they lie in bytes.
+    """Facts of consecutive records: type, parts, points, and where they lie in `content`.
 
     `parts` is 0 for types without parts; `points` is 1 for a point.
     """
 
     start: int
+    content: Bytes
     kinds: Integers
     parts: Integers
     points: Integers
@@ -69,16 +76,17 @@ class Records:
     `kind` is the type that the .shp header announces for all of them.
     """
 
-    shp: Bytes
-    shx: Bytes
+    shp: Content
+    shx: Content
     kind: int
     rows: int
     stem: str
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all records in row order; call it only after `check_index`."""
-        for start, stop in self._stretches():
+        """Yield all records in row order; call it only after `check`."""
+        for start, stop in self.spans(BLOCK_ROWS, BLOCK_BYTES):
             yield self.block(start, stop)
+            let_go(self.shp)
 
     def entries(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """Return offsets and content lengths of the index, in bytes."""
@@ -88,20 +96,20 @@ class Records:
 
     def block(self, start: int, stop: int) -> Block:
         """Return the facts of the rows from `start` to before `stop`."""
-        offsets, lengths = self.entries(start, stop)
-        kinds = gather.integers(self.shp, offsets + 8)
+        content, offsets, lengths = self._content_of(*self.entries(start, stop))
+        kinds = gather.integers(content, offsets + 8)
         parts, points = np.zeros_like(kinds), np.zeros_like(kinds)
         known = kinds == self.kind
         if self.kind in POINTS:
             points[known] = 1
         elif self.kind in MULTIPOINTS:
             known &= lengths >= 40
-            points[known] = gather.integers(self.shp, offsets[known] + 44)
+            points[known] = gather.integers(content, offsets[known] + 44)
         elif self.kind != NULL:
             known &= lengths >= 44
-            parts[known] = gather.integers(self.shp, offsets[known] + 44)
-            points[known] = gather.integers(self.shp, offsets[known] + 48)
-        return Block(start, kinds, parts, points, offsets, lengths)
+            parts[known] = gather.integers(content, offsets[known] + 44)
+            points[known] = gather.integers(content, offsets[known] + 48)
+        return Block(start, content, kinds, parts, points, offsets, lengths)
 
     def measured(self, block: Block) -> npt.NDArray[np.bool_]:
         """Tell which records hold M values, by their M range (for a point, its M)."""
@@ -109,93 +117,120 @@ class Records:
             return np.zeros(len(block.kinds), dtype=np.bool_)
         place = self._needed(block) + (0 if self.kind in POINTS else 8)
         present = (block.points > 0) & (place + 8 <= block.content_bytes)
-        least = gather.reals(self.shp, (block.offset_bytes + 8 + place)[present])
+        least = gather.reals(block.content, (block.offset_bytes + 8 + place)[present])
         present[present] = least > NO_MEASURE
         return present
 
-    def _stretches(self) -> Iterator[tuple[int, int]]:
-        """Yield (start, stop) of rows that are few enough, and of few enough bytes, for one go."""
-        step = max(1, min(BLOCK_ROWS, BLOCK_BYTES * self.rows // self.shp.size))
-        for start in range(0, self.rows, step):
-            yield start, min(start + step, self.rows)
-            let_go(self.shp)
-            let_go(self.shx)
+    def spans(
+        self, most_rows: int, most_bytes: int, beside_bytes: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Yield (start, stop) of rows that are few enough, and of few enough bytes, for one go.
 
-    def check_index(self) -> int:
-        """Prove that every record lies inside the .shp, alone and at its stated length.
+        Of each row `beside_bytes` are counted too. One larger row makes a span by itself.
+        """
+        start = 0
+        while start < self.rows:
+            _, lengths = self.entries(start, min(start + most_rows, self.rows))
+            total = np.cumsum(np.maximum(lengths, 0) + beside_bytes)
+            stop = start + max(int(np.searchsorted(total, most_bytes, side="right")), 1)
+            yield start, stop
+            start = stop
 
-        Return the number of bytes that belong to no record. Raises
-        `TruncatedError`, `CorruptError`, or `TooLargeError` for a record of
-        more than `RECORD_LIMIT_BYTES`.
+    def check(self) -> tuple[int, bool]:
+        """Prove that every record lies inside the .shp, alone, whole and of the header's type.
+
+        Return the number of bytes that belong to no record, and whether any
+        record has more than one part. Raises `TruncatedError`, `CorruptError`,
+        or `RecordTooLargeError` for a record of more than `RECORD_LIMIT_BYTES`.
         """
         declared = int(self.shp[24:28].view(">i4")[0]) * 2
-        used, end, ordered = HEADER_BYTES, HEADER_BYTES, True
-        for start, stop in self._stretches():
+        used, end, ordered, several_parts = HEADER_BYTES, HEADER_BYTES, True, False
+        for start, stop in self.spans(BLOCK_ROWS, BLOCK_BYTES):
             offsets, lengths = self.entries(start, stop)
             ends = offsets + 8 + lengths
-            self._refuse(
-                start, (offsets < HEADER_BYTES) | (lengths < 4), "its index entry is no record"
-            )
-            outside = np.flatnonzero(ends > self.shp.size)
-            if outside.size:
-                self._refuse_outside(start + int(outside[0]) + 1, declared)
+            self._check_entries(start, offsets, lengths, declared)
+            block = self.block(start, stop)
             self._refuse(
                 start,
-                (gather.big_integers(self.shp, offsets + 4) * 2) != lengths,
-                "the .shp and the .shx state different lengths for it",
+                (gather.big_integers(block.content, block.offset_bytes + 4) * 2) != lengths,
+                _OTHER_LENGTH,
             )
-            self._refuse_huge(start, lengths)
+            self._check_content(block)
+            several_parts |= bool((block.parts > 1).any())
             ordered = ordered and bool((offsets >= np.append(end, ends[:-1])).all())
             used, end = used + int((lengths + 8).sum()), int(ends[-1])
+            let_go(self.shp)
+            let_go(self.shx)
         if not ordered:
             self._check_overlap()
-        return int(self.shp.size) - used
+        return int(self.shp.size) - used, several_parts
 
-    def check_content(self) -> bool:
+    def _content_of(self, offsets: Integers, lengths: Integers) -> tuple[Bytes, Integers, Integers]:
+        """Return bytes that hold these records, where in them each begins, and its length.
+
+        Records that lie together are fetched in one piece, those that are scattered
+        over the file one by one.
+        """
+        ends = offsets + 8 + lengths
+        first, last = int(offsets.min()), int(ends.max())
+        if last - first <= 2 * int((lengths + 8).sum()) + GAP_BYTES:
+            return self.shp[first:last], offsets - first, lengths
+        order = np.argsort(offsets, kind="stable")
+        pieces = [self.shp[offsets[row] : ends[row]] for row in order.tolist()]
+        begins = np.empty_like(offsets)
+        begins[order] = gather.starts_of((lengths + 8)[order])[:-1]
+        return np.concatenate(pieces), begins, lengths
+
+    def _check_entries(
+        self, start: int, offsets: Integers, lengths: Integers, declared: int
+    ) -> None:
+        """Prove that these entries of the index point at places where there can be a record."""
+        self._refuse(
+            start, (offsets < HEADER_BYTES) | (lengths < 4), "its index entry is no record"
+        )
+        outside = np.flatnonzero(offsets + 8 + lengths > self.shp.size)
+        if outside.size:
+            self._refuse_outside(start + int(outside[0]) + 1, declared)
+        self._refuse_huge(start, offsets, lengths)
+
+    def _check_content(self, block: Block) -> None:
         """Prove that each record is null or of the header's type, and holds its points.
 
         The format asks for one type, and GDAL forces each geometry into it: the Z
         of a `PointZ` among points is lost without a word. A record holds its
         points and nothing else, for what is left over is what a damaged type or
-        count has hidden; GDAL would drop it without a word. Return whether any
-        record has more than one part.
+        count has hidden; GDAL would drop it without a word.
         """
-        several_parts = False
-        for block in self.blocks():
+        self._refuse(
+            block.start,
+            (block.kinds != self.kind) & (block.kinds != NULL),
+            "its type is foreign",
+        )
+        self._refuse(
+            block.start,
+            (block.parts < 0) | (block.points < 0) | (block.content_bytes < self._needed(block)),
+            "it is shorter than the points it announces",
+        )
+        null = block.kinds == NULL
+        self._refuse(
+            block.start, null & (block.content_bytes > 4), "it is null and yet holds bytes"
+        )
+        self._refuse(
+            block.start,
+            ~null & ~self._is_exact(block),
+            "its length is not that of the points it announces",
+        )
+        if self.kind not in (NULL, *POINTS, *MULTIPOINTS):
             self._refuse(
                 block.start,
-                (block.kinds != self.kind) & (block.kinds != NULL),
-                "its type is foreign",
+                (block.parts == 0) & (block.points > 0),
+                "it announces points and no part that they are in",
             )
-            self._refuse(
-                block.start,
-                (block.parts < 0)
-                | (block.points < 0)
-                | (block.content_bytes < self._needed(block)),
-                "it is shorter than the points it announces",
-            )
-            null = block.kinds == NULL
-            self._refuse(
-                block.start, null & (block.content_bytes > 4), "it is null and yet holds bytes"
-            )
-            self._refuse(
-                block.start,
-                ~null & ~self._is_exact(block),
-                "its length is not that of the points it announces",
-            )
-            if self.kind not in (NULL, *POINTS, *MULTIPOINTS):
-                self._refuse(
-                    block.start,
-                    (block.parts == 0) & (block.points > 0),
-                    "it announces points and no part that they are in",
-                )
-            self._refuse(
-                block.start,
-                self._miscounted(block),
-                "its extent is that of another number of points",
-            )
-            several_parts |= bool((block.parts > 1).any())
-        return several_parts
+        self._refuse(
+            block.start,
+            self._miscounted(block),
+            "its extent is that of another number of points",
+        )
 
     def numbered_beyond(self) -> bool:
         """Tell whether the .shp goes on after its last indexed record with one more record."""
@@ -229,14 +264,16 @@ class Records:
         what = f"points at record {row} beyond the end of the .shp"
         raise CorruptError(what, where=f"{self.stem}.shx")
 
-    def _refuse_huge(self, start: int, lengths: Integers) -> None:
+    def _refuse_huge(self, start: int, offsets: Integers, lengths: Integers) -> None:
         rows = np.flatnonzero(lengths > RECORD_LIMIT_BYTES)
         if rows.size:
-            raise TooLargeError(
-                f"record {start + int(rows[0]) + 1} holds {lengths[rows[0]]} bytes,"
+            row = int(rows[0])
+            stated = self.shp[offsets[row] + 4 : offsets[row] + 8].view(">i4")[0]
+            self._refuse(start + row, np.array([2 * int(stated) != lengths[row]]), _OTHER_LENGTH)
+            raise RecordTooLargeError(
+                f"record {start + row + 1} holds {lengths[row]} bytes,"
                 f" the limit for one is {RECORD_LIMIT_BYTES}",
                 where=f"{self.stem}.shp",
-                cure="split or simplify the shape of that row and upload the layer again",
             )
 
     def _refuse(self, start: int, bad: npt.NDArray[np.bool_], what: str) -> None:
@@ -306,7 +343,7 @@ class Records:
         These are the box and, if there are further axes, the range of the first.
         A record without positions has a box of zeros, or of no numbers.
         """
-        boxes = gather.picked(self.shp, block.offset_bytes[rows] + 12, 32).view("<f8")
+        boxes = gather.picked(block.content, block.offset_bytes[rows] + 12, 32).view("<f8")
         boxes = boxes.reshape(-1, 4)
         agreed: Mask = ((boxes == 0) | np.isnan(boxes)).all(axis=1)
         some = counts > 0
@@ -315,12 +352,12 @@ class Records:
             return agreed
         begins = block.offset_bytes[rows] + 8 + self._head(block)[rows]
         first = gather.starts_of(counts)
-        flat = gather.picked_runs(self.shp, begins, first, 16).view("<f8").reshape(-1, 2)
+        flat = gather.picked_runs(block.content, begins, first, 16).view("<f8").reshape(-1, 2)
         found = _ranges(flat, first) == boxes
         if axes:
             begins = begins + 16 * counts
-            stated = gather.picked(self.shp, begins, 16).view("<f8").reshape(-1, 2)
-            values = gather.picked_runs(self.shp, begins + 16, first, 8).view("<f8")
+            stated = gather.picked(block.content, begins, 16).view("<f8").reshape(-1, 2)
+            values = gather.picked_runs(block.content, begins + 16, first, 8).view("<f8")
             ends = _ranges(values.reshape(-1, 1), first) == stated
             found = np.concatenate((found, ends), axis=1)
         agreed[some] = found.all(axis=1)
@@ -333,7 +370,7 @@ def _ranges(values: Floats, first: Integers) -> Floats:
     return np.concatenate((low, high), axis=1)
 
 
-def geometry_header(content: Bytes, where: str) -> tuple[int, int]:
+def geometry_header(content: Content, where: str) -> tuple[int, int]:
     """Return the shape type and the declared length in bytes of a .shp or .shx.
 
     Raises `NotAShapefileError`, or `EmptyComponentError` if the header is not

@@ -7,7 +7,7 @@ reads values and odd geometry in file order and another one uses the batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from gate.gather import Integers, Mask
 from gate.shapefile.ahead import Ahead, lagging
 from gate.shapefile.columns import Cells
 from gate.shapefile.dbf import DELETED
-from gate.shapefile.features import Features
+from gate.shapefile.features import Features, Picked
 from gate.shapefile.files import let_go
 from gate.shapefile.geometry import Feature, Geometries, NextFeature, Tally
 from gate.shapefile.headers import Structure
@@ -61,7 +61,7 @@ class Stages:
     """
 
     geometries: Geometries
-    features: Features
+    features: Features | Picked
     values: Values
     transformation: Transformation | None
     validation: Validation | None
@@ -106,7 +106,7 @@ class Rows:
 
     def _start(self) -> Running:
         """Begin to read: in this thread if it is for one batch, else in another one."""
-        first = next(iter(self._spans()), None)
+        first = next(self._spans(), None)
         if first is None or first[1] == self._structure.rows:
             return self._read()
         threads = min(os.cpu_count() or 1, MAX_THREADS)
@@ -115,14 +115,8 @@ class Rows:
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Yield (start, stop) of rows whose bytes stay within the size of a batch."""
-        start, rows = 0, self._structure.rows
-        while start < rows:
-            _, lengths = self._structure.records.entries(start, min(start + BATCH_ROWS, rows))
-            total = np.cumsum(lengths + self._structure.table.record_bytes)
-            fitting = int(np.searchsorted(total, self._batch_bytes, side="right"))
-            stop = start + max(fitting, 1)
-            yield start, stop
-            start = stop
+        beside = self._structure.table.record_bytes
+        return self._structure.records.spans(BATCH_ROWS, self._batch_bytes, beside)
 
     def _read(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the batches; what a stage sets going has the time of the next batches to end."""
@@ -170,12 +164,11 @@ class Rows:
     def _features(self, found: _Found) -> AbstractContextManager[NextFeature]:
         """Give the features that a batch needs: of rows that are all plain, none.
 
-        Where no row needs GDAL, it does not open the layer again, which would
-        cost it 16 bytes of memory a row.
+        Where no row needs GDAL, it is shown none.
         """
         if found.plain and found.plain().rows[found.live].all():
             return nullcontext(_NoFeatures())
-        return self._stages.features.reading()
+        return self._stages.features.reading(found.block)
 
     def _settled(self, taken: _Taken) -> pa.RecordBatch:
         """Return a batch as it is loaded, once its geometries are checked.
@@ -210,7 +203,7 @@ class _NoFeatures:
         """Return `None`, as at the end of any features."""
         return None
 
-    def only(self, rows: Iterable[int]) -> None:
+    def only(self, rows: Sequence[int]) -> None:
         """Give the features of no rows."""
 
 

@@ -76,7 +76,7 @@ class Budget:
             raise TooLargeError(
                 f"lists more entries than the {self.entries} that are allowed",
                 where=where,
-                cure="pack fewer files, or raise MAX_ENTRIES",
+                cure="pack fewer files, or raise MAX_ENTRIES and redrive the job",
             )
         self.entries -= entries
 
@@ -86,7 +86,8 @@ class Budget:
             raise TooLargeError(
                 f"unpacks to {declared_bytes} bytes, {self.unpacked_bytes} are allowed",
                 where=where,
-                cure="pack fewer layers, or raise MAX_UNPACKED_BYTES with the function's memory",
+                cure="pack fewer layers, or raise MAX_UNPACKED_BYTES with the function's memory"
+                " and redrive the job",
             )
 
     def spend(self, written_bytes: int, where: str) -> None:
@@ -204,7 +205,7 @@ class _Measured(io.BufferedReader):
             raise TooLargeError(
                 f"its directory takes {size} bytes, {self._most_bytes} are allowed",
                 where=self._where,
-                cure="pack fewer files, or raise MAX_ENTRIES",
+                cure="pack fewer files, or raise MAX_ENTRIES and redrive the job",
             )
         content = super().read(size)
         # Each entry begins with this, so a directory of too many is found out here.

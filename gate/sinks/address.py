@@ -48,6 +48,13 @@ class SinkAddress:
         return "EPSG:4326" if self.format == "geojsonseq" else ""
 
     @property
+    def copies(self) -> int:
+        """Return how many copies of a dataset wait in the temporary folder until it is whole."""
+        if self.format == "flatgeobuf":
+            return 2
+        return int(self.format == "gpkg" or self.order == "hilbert")
+
+    @property
     def output_prefix(self) -> str:
         """Return what the name of every object written here begins with."""
         return f"{self.prefix}/" if self.prefix else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from gate.cloud_storage import CloudStorage
 from gate.identity import Pin
 from gate.source.port import Gone, ObjectFacts
-from gate.source.proof import prove
+from gate.source.proof import demand_length, prove
 
 
 class CloudStorageSource:
@@ -33,6 +33,14 @@ class CloudStorageSource:
             if not proven:
                 path.unlink(missing_ok=True)
         return None
+
+    def read(self, bucket: str, facts: ObjectFacts, start: int, stop: int) -> bytes | Gone:
+        """Return the bytes from `start` to before `stop` of exactly this generation, unproven."""
+        content = self._storage.download_range(bucket, facts.pin, start, stop)
+        if content is None:
+            return self._gone(bucket, facts.pin)
+        demand_length(bucket, facts, content, stop - start)
+        return content
 
     def siblings(self, bucket: str, folder: str, start: str) -> Iterator[Pin]:
         """Yield the live objects directly in `folder` whose names begin with `folder + start`."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from gate import crc32c
 from gate.identity import Pin
 from gate.source.port import Gone, ObjectFacts
-from gate.source.proof import prove
+from gate.source.proof import demand_length, prove
 
 _FIRST_GENERATION = 1_700_000_000_000_000
 
@@ -25,10 +25,10 @@ class _Stored:
 class MemorySource:
     """The `gate.source.port.Source` over a dictionary.
 
-    `before(operation, name)` is called ahead of every `stat`, `fetch` and
+    `before(operation, name)` is called ahead of every `stat`, `fetch`, `read` and
     `siblings`; it may raise what the network would, or `put` and `delete`, so
-    that an object changes under the reader. `damage` maps the bytes a fetch
-    delivers.
+    that an object changes under the reader. `damage` maps the bytes that a fetch
+    or a read delivers.
     """
 
     def __init__(self) -> None:
@@ -80,6 +80,16 @@ class MemorySource:
             path.unlink(missing_ok=True)
             raise
         return None
+
+    def read(self, bucket: str, facts: ObjectFacts, start: int, stop: int) -> bytes | Gone:
+        """Return the bytes from `start` to before `stop` of exactly this generation, unproven."""
+        self.before("read", facts.name)
+        found = self._find(bucket, facts.pin)
+        if isinstance(found, Gone):
+            return found
+        content = self.damage(found.payload[start:stop])
+        demand_length(bucket, facts, content, stop - start)
+        return content
 
     def siblings(self, bucket: str, folder: str, start: str) -> Iterator[Pin]:
         """Yield the live objects directly in `folder` whose names begin with `folder + start`."""

@@ -60,6 +60,15 @@ class Source(Protocol):
         """
         ...
 
+    def read(self, bucket: str, facts: ObjectFacts, start: int, stop: int) -> bytes | Gone:
+        """Return the bytes from `start` to before `stop` of exactly this generation, unproven.
+
+        There must be some, within the size that `facts` tells. `Gone` if the
+        generation vanished. Raises `ChecksumError` if other than so many bytes
+        arrive.
+        """
+        ...
+
     def siblings(self, bucket: str, folder: str, start: str) -> Iterator[Pin]:
         """Yield the live objects directly in `folder` whose names begin with `folder + start`.
 

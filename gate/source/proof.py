@@ -1,4 +1,4 @@
-"""The proof that a downloaded file is the object that is stored."""
+"""The proof that what was downloaded is the object that is stored, or a part of it."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ def prove(bucket: str, facts: ObjectFacts, path: Path) -> None:
         raise ChecksumError(f"{size_bytes} of {facts.size_bytes} bytes arrived", where=where)
     if checksum != facts.crc32c:
         raise ChecksumError(f"crc32c is {checksum}, not {facts.crc32c}", where=where)
+
+
+def demand_length(bucket: str, facts: ObjectFacts, content: bytes, length_bytes: int) -> None:
+    """Raise `ChecksumError` if a part of the object has other than so many bytes."""
+    if len(content) != length_bytes:
+        what = f"{len(content)} of {length_bytes} bytes of a part arrived"
+        raise ChecksumError(what, where=f"gs://{bucket}/{facts.name}")

@@ -146,6 +146,35 @@ def test_an_empty_object_is_fetched(source_bench: SourceBench, tmp_path: Path) -
     assert (tmp_path / "layer.shp").read_bytes() == b""
 
 
+def test_a_part_is_that_of_the_generation(source_bench: SourceBench) -> None:
+    """Issue 4: any part of an object, from its first byte to its last, is read by itself."""
+    facts = source_bench.put("in/a b+c%20d#1.shp", bytes(range(256)))
+    source, bucket = source_bench.source, source_bench.bucket
+    for start, stop in ((0, 1), (0, 256), (255, 256), (17, 101)):
+        assert source.read(bucket, facts, start, stop) == bytes(range(start, stop))
+
+
+def test_a_part_of_an_overwritten_generation_is_gone(source_bench: SourceBench) -> None:
+    """D1, issue 4: a part is never that of another generation, though both have such bytes."""
+    old = source_bench.put("in/roads.shp", b"old one")
+    new = source_bench.put("in/roads.shp", b"new one")
+    found = source_bench.source.read(source_bench.bucket, old, 2, 5)
+    assert found == Gone(old.pin, new.pin)
+    source_bench.delete("in/roads.shp")
+    assert source_bench.source.read(source_bench.bucket, new, 2, 5) == Gone(new.pin, None)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda payload: payload[:-1], lambda payload: payload + b"!"], ids=["cut", "longer"]
+)
+def test_a_part_of_another_length_is_refused(source_bench: SourceBench, change: object) -> None:
+    """D5: fewer bytes than were asked for, or more, are no part of the object."""
+    facts = source_bench.put("in/roads.shp", b"payload")
+    source_bench.damage(change)  # type: ignore[arg-type]
+    with pytest.raises(ChecksumError, match="of 3 bytes"):
+        source_bench.source.read(source_bench.bucket, facts, 1, 4)
+
+
 def test_siblings_are_those_of_one_folder(source_bench: SourceBench) -> None:
     """A listing gives live pins directly in the folder that begin alike, and no others."""
     put = {
@@ -207,6 +236,9 @@ def test_a_lost_connection_is_busy(source_bench: SourceBench, tmp_path: Path) ->
         source.fetch(bucket, facts, tmp_path / "layer.shp")
     source_bench.busy()
     with pytest.raises(StorageBusyError):
+        source.read(bucket, facts, 0, 3)
+    source_bench.busy()
+    with pytest.raises(StorageBusyError):
         list(source.siblings(bucket, "in/", ""))
     source_bench.busy()
     with pytest.raises(StorageBusyError):
@@ -225,6 +257,9 @@ def test_a_refusal_is_no_matter_of_waiting(source_bench: SourceBench, tmp_path: 
     source_bench.denied()
     with pytest.raises(PermissionDeniedError):
         source.fetch(bucket, facts, tmp_path / "layer.shp")
+    source_bench.denied()
+    with pytest.raises(PermissionDeniedError):
+        source.read(bucket, facts, 0, 3)
     source_bench.denied()
     with pytest.raises(PermissionDeniedError):
         list(source.siblings(bucket, "in/", ""))

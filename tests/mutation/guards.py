@@ -7,6 +7,7 @@ from tests.mutation.guards_of_blobs import AGENDA, BLOBS, MERGING
 from tests.mutation.guards_of_events import INGEST, INTAKE
 from tests.mutation.guards_of_gates import LISTING, POLL, VERIFY
 from tests.mutation.guards_of_leases import FETCHING, HEARTBEAT, OWNERSHIP, PUBLISHING
+from tests.mutation.guards_of_reading import CAPACITY, PROVEN, RANGES
 from tests.mutation.guards_of_sweeps import LOOK, RECONCILE, REDRIVE, SWEEP
 from tests.mutation.guards_of_tasks import HANDED_OVER, WORK
 
@@ -20,6 +21,9 @@ GUARDS: tuple[Guard, ...] = (
     *HEARTBEAT,
     *PUBLISHING,
     *FETCHING,
+    *CAPACITY,
+    *RANGES,
+    *PROVEN,
     *SWEEP,
     *LOOK,
     *RECONCILE,

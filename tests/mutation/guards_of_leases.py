@@ -196,9 +196,9 @@ _pinned = guards_of("fetching", "scenarios/test_publishing", "scenarios/test_rea
 
 FETCHING = (
     guards_of("fetching", "scenarios/test_stopping")(
-        "a bundle beyond the limit is dead before a download",
-        "if size_bytes > self.max_bytes:",
-        "if False:",
+        "a bundle beyond the limit is held before a download",
+        "if self.capacity is None:",
+        "if True:",
     ),
     _fetched(
         "the lease is looked after before each download",
@@ -232,7 +232,7 @@ FETCHING = (
     ),
     _pinned(
         "what vanishes between the look and the download is looked at afresh",
-        "if self.source.fetch(revision.bundle.bucket, fact, path) is not None:",
+        "if self.source.fetch(bucket, fact, path) is not None:",
         "if self.source.fetch(revision.bundle.bucket, fact, path) is self:",
     ),
 )

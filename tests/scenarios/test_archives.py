@@ -235,17 +235,17 @@ def test_an_archive_that_would_leave_its_folder_is_dead(world: World, name: str)
     assert not world.effects
 
 
-def test_an_archive_beyond_the_limits_is_dead_once() -> None:
-    """Cases 63, 66: what would not fit is refused before unpacking, permanently, once."""
+def test_an_archive_beyond_the_limits_is_held_once() -> None:
+    """Cases 63, 66: what would not fit is refused before unpacking, and waits for a person."""
     world = World(MAX_UNPACKED_BYTES="100")
     world.settle(world.upload(NAME, packed("a")))
 
-    assert [(job.state, job.attempts) for job in world.jobs] == [(State.DEAD, 1)]
+    assert [(job.state, job.attempts) for job in world.jobs] == [(State.HELD, 1)]
     assert [letter.code for letter in world.sent.sent] == ["too_large"]
     assert not world.reader.opened
 
 
-def test_too_many_entries_are_dead_once() -> None:
+def test_too_many_entries_are_held_once() -> None:
     """Case 66: so is an archive that lists more than is allowed."""
     world = World(MAX_ENTRIES="2")
     world.settle(world.upload(NAME, packed("a")))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 import pytest
 
 from gate import wiring
-from gate.errors import PermissionDeniedError, StorageBusyError
+from gate.errors import PermissionDeniedError, SourceChangedError, StorageBusyError
+from gate.events import ObjectFinalized
 from gate.intake import Outcome
 from gate.job import State
 from tests import shapefiles
@@ -156,9 +160,140 @@ def test_an_empty_component_is_dead_on_the_first_attempt(extension: str, kept: i
     assert not world.effects
 
 
-def test_a_bundle_over_the_limit_is_refused_before_any_download() -> None:
-    """D8: a bundle larger than the limit ends as `too_large`, and not a byte is downloaded."""
+# --- sizes ------------------------------------------------------------------------
+
+
+def test_a_bundle_over_the_limit_is_held_before_any_download() -> None:
+    """D8: a bundle larger than the limit is held as `too_large`; not a byte is downloaded."""
+    world = World(MAX_BUNDLE_BYTES="10")
+    events = world.upload_bundle("in/roads")
+    world.settle(*events, *events)
+    assert world.states == [State.HELD]
+    assert [letter.code for letter in world.sent.sent] == ["too_large"]
+    assert not {"source.fetch", "source.read"} & set(world.faults.calls)
+
+
+def test_a_bundle_that_was_too_large_goes_on_once_the_limit_is_raised() -> None:
+    """D8: redriven under the old limit it is held again; under a larger one it is loaded."""
     world = World(MAX_BUNDLE_BYTES="10")
     world.settle(*world.upload_bundle("in/roads"))
-    assert [letter.code for letter in world.sent.sent] == ["too_large"]
-    assert "source.fetch" not in world.faults.calls
+    again = partial(world.redrive, world.jobs[0].id, actor="ana", reason="")
+    again()
+    world.settle()
+    assert world.states == [State.HELD]
+    assert len(world.sent.sent) == 2
+    world.ingest = replace(world.ingest, capacity=World().ingest.capacity)
+    world.sweep = replace(world.sweep, run=world.ingest)
+    again()
+    world.settle()
+    assert world.states == [State.DONE]
+    assert world.rows("in/roads") == expected("first")
+
+
+def test_a_bundle_that_is_too_large_and_overwritten_is_held_all_the_same() -> None:
+    """D1, D8: whatever happens to its objects meanwhile, it is not this revision that can run."""
+    world = World(MAX_BUNDLE_BYTES="10")
+    *early, last = world.upload_bundle("in/roads")
+    world.settle(*early)
+    stats = count()
+
+    def before(operation: str, _name: str) -> None:
+        if operation == "stat" and next(stats) == len(PARTS):
+            world.upload("in/roads.shp", b"newer")
+
+    world.source.before = before
+    assert world.deliver(last) is Answer.ACK
+    assert world.states == [State.HELD]
+
+
+# --- in place ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def placed() -> World:
+    """Return a world that downloads nothing but sidecars."""
+    return World(open_layer=wiring.opener(), whole_bytes=0)
+
+
+def upload_parcels(world: World, seed: int = 1) -> list[ObjectFinalized]:
+    """Upload a bundle of real components, that which every gate heeds last."""
+    bundle = shapefiles.parcels(rows=9, seed=seed)
+    parts = (".prj", *reversed(PARTS))
+    return [world.upload(f"in/roads{part}", bundle[part]) for part in parts]
+
+
+def test_a_large_bundle_is_read_where_it_lies(placed: World) -> None:
+    """Issue 4: the same dataset and report as after a download, which only the sidecar needed."""
+    placed.settle(*upload_parcels(placed))
+    assert placed.states == [State.DONE]
+    assert placed.faults.calls.count("source.fetch") == 1
+    downloaded = World(open_layer=wiring.opener())
+    downloaded.settle(*upload_parcels(downloaded))
+    ours, theirs = placed.sink.datasets["in/roads"], downloaded.sink.datasets["in/roads"]
+    assert ours.batches == theirs.batches
+    assert ours.report == theirs.report
+
+
+def test_an_overwrite_under_the_reader_gives_way_to_the_live_object(placed: World) -> None:
+    """D1, D3, issue 4: replaced while it is read in place, a pin ends the job as superseded."""
+    *early, last = upload_parcels(placed)
+    placed.settle(*early)
+    newer: list[ObjectFinalized] = []
+    placed.faults.before("source.read", lambda: newer.extend(upload_parcels(placed, seed=2)))
+    assert placed.deliver(last) is Answer.ACK
+    assert placed.states == [State.SUPERSEDED]
+    assert not placed.effects
+    placed.settle(*newer)
+    assert placed.states[-1] is State.DONE
+    assert len(placed.effects) == 1
+
+
+def test_a_deletion_under_the_reader_is_a_dead_letter(placed: World) -> None:
+    """D1, issue 4: a component that is deleted while it is read in place ends the job at once."""
+    *early, last = upload_parcels(placed)
+    placed.settle(*early)
+    placed.faults.before("source.read", lambda: placed.source.delete(BUCKET, "in/roads.shp"))
+    assert placed.deliver(last) is Answer.ACK
+    assert placed.states == [State.DEAD]
+    assert [letter.code for letter in placed.sent.sent] == ["source_deleted"]
+    assert not placed.effects
+
+
+def test_an_object_that_seems_gone_for_a_moment_is_tried_again(placed: World) -> None:
+    """D6, issue 4: an answer of 404 for what is there is no end of the job."""
+    *early, last = upload_parcels(placed)
+    placed.settle(*early)
+    placed.faults.before("source.read", raising(SourceChangedError("404")))
+    assert placed.deliver(last) is Answer.QUIET_NACK
+    assert [entry.code for entry in placed.jobs[0].history] == ["source_changed"]
+    placed.settle(last)
+    assert placed.states == [State.DONE]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "code"),
+    [
+        (
+            lambda world: world.faults.before("source.read", raising(StorageBusyError("503"))),
+            "storage_busy",
+        ),
+        (
+            lambda world: setattr(world.source, "damage", lambda content: content[:-1] + b"~"),
+            "checksum",
+        ),
+    ],
+    ids=["busy", "damaged"],
+)
+def test_a_fault_under_the_reader_fails_the_attempt_alone(
+    placed: World, break_it: Callable[[World], None], code: str
+) -> None:
+    """D5, D6, issue 4: what passes while a bundle is read in place leaves nothing behind."""
+    *early, last = upload_parcels(placed)
+    placed.settle(*early)
+    break_it(placed)
+    assert placed.deliver(last) is Answer.QUIET_NACK
+    assert [entry.code for entry in placed.jobs[0].history] == [code]
+    assert not placed.effects
+    placed.source.damage = lambda content: content
+    placed.settle(last)
+    assert placed.states == [State.DONE]

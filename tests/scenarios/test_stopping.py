@@ -329,7 +329,7 @@ def test_a_storm_in_the_store_uses_up_no_attempt(call: str, fault: StoreBusyErro
 # --- room ---------------------------------------------------------------------------
 
 
-def test_a_bundle_larger_than_the_limit_is_dead_before_a_download() -> None:
+def test_a_bundle_larger_than_the_limit_is_held_before_a_download() -> None:
     """I9: the sizes are added up before anything is brought into the temporary folder."""
     world = World(MAX_BUNDLE_BYTES="60")
     downloads: list[str] = []
@@ -337,15 +337,15 @@ def test_a_bundle_larger_than_the_limit_is_dead_before_a_download() -> None:
         downloads.append(name) if operation == "fetch" else None
     )
     world.settle(*world.upload_bundle("in/roads"))
-    assert world.states == [State.DEAD]
+    assert world.states == [State.HELD]
     assert [letter.code for letter in world.sent.sent] == ["too_large"]
     assert downloads == []
 
 
-def test_an_archive_that_unpacks_to_more_than_the_limit_is_dead() -> None:
+def test_an_archive_that_unpacks_to_more_than_the_limit_is_held() -> None:
     """I9: what an archive declares is added up before it is unpacked."""
     world = World(MAX_UNPACKED_BYTES="20")
     world.settle(world.upload(NAME, packed("a", "b")))
-    assert world.states == [State.DEAD]
+    assert world.states == [State.HELD]
     assert [letter.code for letter in world.sent.sent] == ["too_large"]
     assert not world.reader.opened

@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from gate import ingest, ledger, poll, settings
+from gate import ingest, ledger, poll, settings, wiring
 from gate.calls import Call
 from gate.errors import TransientError
 from gate.events import ObjectFinalized
@@ -247,6 +247,7 @@ class Deployment:
             unpack=Archives(self.settings.max_entries, self.settings.max_unpacked_bytes),
             letters=letters,
             settings=self.settings,
+            capacity=wiring.capacity(self.settings, 1 << 30),
             product="simulation",
             new_token=self._token,
             monotonic=lambda: self.schedule.seconds,

@@ -752,7 +752,7 @@ def test_no_flipped_byte_is_more_than_an_error(tmp_path: Path) -> None:
         folder.mkdir()
         try:
             contents = unpacked(bytes(damaged), folder)
-        except BundleError:
+        except (BundleError, TooLargeError):
             continue
         for layer in contents.layers:
             if layer.fault is None:

@@ -104,7 +104,7 @@ TESTED: dict[int, tuple[tuple[str, str], ...]] = {
     60: (("contract/test_postgis_swap.py", "test_case_60_"),),
     61: ((SINK, "test_case_61_"),),
     62: (("unit/test_packaging.py", "test_an_install_never_builds_from_source"),),
-    63: ((ARCHIVES, "test_an_archive_beyond_the_limits_is_dead_once"),),
+    63: ((ARCHIVES, "test_an_archive_beyond_the_limits_is_held_once"),),
     64: (("unit/test_main.py", "test_a_deployment_with_wrong_settings_does_not_start"),),
     65: ((ARCHIVES, "test_an_archive_that_would_leave_its_folder_is_dead"),),
     66: ((ARCHIVE, "test_a_bomb_is_refused_from_its_directory"),),

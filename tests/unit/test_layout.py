@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 CORE = (
+    "gate.capacity",
     "gate.errors",
     "gate.identity",
     "gate.job",
@@ -76,6 +77,7 @@ MAY_IMPORT = (
     ("gate", ()),
     ("gate.errors", ()),
     ("gate.names", ("gate.errors",)),
+    ("gate.capacity", ("gate.errors", "gate.names")),
     ("gate.identity", CORE),
     ("gate.job", CORE),
     ("gate.manifest", CORE),
@@ -108,13 +110,13 @@ MAY_IMPORT = (
     ),
     ("gate.state", ("gate.environment", "gate.sinks.address")),
     ("gate.tasking", ("gate.environment",)),
-    ("gate.shapefile.port", (*CORE, "gate.sinks.port")),
+    ("gate.shapefile.port", (*CORE, "gate.gather", "gate.sinks.port")),
     ("gate.*.port", CORE),
     ("gate.intake", (*VALUES, *PORTS)),
     ("gate.ownership", (*VALUES, *PORTS)),
     ("gate.heartbeat", ("gate.log",)),
     ("gate.workspace", ()),
-    ("gate.fetching", (*VALUES, *PORTS)),
+    ("gate.fetching", (*VALUES, *PORTS, "gate.source.ranges")),
     ("gate.publishing", (*VALUES, *PORTS, "gate.fetching", "gate.ownership")),
     ("gate.layers", (*VALUES, *PORTS, "gate.ownership", "gate.publishing")),
     (
@@ -144,6 +146,7 @@ MAY_IMPORT = (
     ("gate.inspect_text", ("gate.inspect", "gate.terminal")),
     ("gate.operations_text", (*VALUES, *USE_CASES, "gate.terminal")),
     ("gate.operations", ("gate.*",)),
+    ("gate.memory", ()),
     ("gate.terminal", ()),
     ("gate.crc32c", ()),
     ("gate.gather", ()),
@@ -151,7 +154,10 @@ MAY_IMPORT = (
     ("gate.cloud_storage", (*CORE, "gate.source.port", "gate.crc32c")),
     ("gate.store.cloud_objects", (*CORE, "gate.store.objects", "gate.cloud_storage")),
     ("gate.store*", (*CORE, "gate.store.*")),
-    ("gate.source*", (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c")),
+    (
+        "gate.source*",
+        (*CORE, "gate.source.*", "gate.cloud_storage", "gate.crc32c", "gate.gather"),
+    ),
     ("gate.tasks*", (*CORE, "gate.tasking", "gate.tasks.*")),
     ("gate.sinks.address", CORE),
     ("gate.sinks.postgis_address", CORE),

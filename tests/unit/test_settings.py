@@ -49,7 +49,7 @@ def test_defaults_are_the_documented_ones() -> None:
     )
     assert settings.firestore_database == "(default)"
     assert settings.dead_letter_topic == ""
-    assert settings.max_bundle_bytes == 256 * 1024**2
+    assert settings.max_bundle_bytes == 8 * 1024**3
 
 
 def test_every_variable_is_read() -> None:

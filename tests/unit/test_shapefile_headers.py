@@ -12,7 +12,7 @@ from gate.errors import (
     CorruptError,
     EmptyComponentError,
     NotAShapefileError,
-    TooLargeError,
+    RecordTooLargeError,
     TornBundleError,
     TruncatedError,
     UnsupportedError,
@@ -407,6 +407,17 @@ def test_a_record_beyond_the_limit_is_refused_with_its_row(
     assert checked(bundle, tmp_path)[0].rows == 2
     monkeypatch.setattr(records, "RECORD_LIMIT_BYTES", largest - 1)
     error = refusal(bundle, tmp_path)
-    assert isinstance(error, TooLargeError)
-    assert (error.where, error.code) == ("roads.shp", "too_large")
+    assert isinstance(error, RecordTooLargeError)
+    assert (error.where, error.code) == ("roads.shp", "record_too_large")
     assert str(error).startswith(f"roads.shp: record 2 holds {largest} bytes")
+
+
+def test_a_length_beyond_the_limit_has_to_be_that_of_the_record(tmp_path: Path) -> None:
+    """A damaged index that makes a record seem too large is damage, not a large record."""
+    bundle = points(1)
+    bundle[".shp"] += bytes(40 << 20)
+    offset, packing = index_entry(0)
+    wrong = patched(bundle, ".shx", (offset, packing), 50, (40 << 20) // 2)
+    error = refusal(wrong, tmp_path)
+    assert isinstance(error, CorruptError)
+    assert "state different lengths" in str(error)
