@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gate.errors import CorruptError, EmptyComponentError, TornBundleError, TruncatedError
+from gate.errors import (
+    CorruptError,
+    EmptyComponentError,
+    NotAShapefileError,
+    TornBundleError,
+    TruncatedError,
+)
 from gate.shapefile import dbf
 from gate.shapefile.files import Files
 from gate.shapefile.findings import Findings
+from gate.shapefile.port import Content
 from gate.shapefile.records import (
     HEADER_BYTES,
+    KINDS,
     LINES,
     MULTIPATCH,
     MULTIPOINTS,
@@ -21,9 +29,9 @@ from gate.shapefile.records import (
     POLYGONS,
     WITH_Z,
     Records,
-    geometry_header,
 )
 
+FILE_CODE = (9994).to_bytes(4, "big")
 NAMES = {0: "Null", MULTIPATCH: "MultiPatch"} | {
     kind: f"{name}{suffix}"
     for kinds, name in (
@@ -78,8 +86,8 @@ def check(files: Files, findings: Findings) -> Structure:
     `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
     `CorruptError`, `UnsupportedError`, `RecordTooLargeError` or `TornBundleError`.
     """
-    kind, declared = geometry_header(files.shp, files.where(".shp"))
-    index_kind, index_bytes = geometry_header(files.shx, files.where(".shx"))
+    kind, declared = _geometry_header(files.shp, files.where(".shp"))
+    index_kind, index_bytes = _geometry_header(files.shx, files.where(".shx"))
     table = dbf.parse_table(files.dbf, files.where(".dbf"))
     entries = _entries(files, index_bytes, findings)
     _check_counts(files, table, entries)
@@ -146,3 +154,23 @@ def _check_leftovers(
     if table.trailing_bytes > 1:
         what = f"{table.trailing_bytes} bytes follow the declared rows of the .dbf"
         findings.notice("table_tail", what)
+
+
+def _geometry_header(content: Content, where: str) -> tuple[int, int]:
+    """Return the shape type and the declared length in bytes of a .shp or .shx.
+
+    Raises `NotAShapefileError`, or `EmptyComponentError` if the header is not
+    whole, or `CorruptError` for a version or type that the format does not have.
+    """
+    if not FILE_CODE.startswith(content[:4].tobytes()):
+        raise NotAShapefileError("does not begin with the file code 9994", where=where)
+    if content.size < HEADER_BYTES:
+        what = f"holds {content.size} bytes, fewer than its header"
+        raise EmptyComponentError(what, where=where)
+    words = int(content[24:28].view(">i4")[0])
+    version, kind = content[28:36].view("<i4").tolist()
+    if version != 1000:
+        raise CorruptError(f"states version {version}, not 1000", where=where)
+    if kind not in KINDS:
+        raise CorruptError(f"states shape type {kind}, which does not exist", where=where)
+    return kind, words * 2

@@ -20,8 +20,6 @@ import numpy.typing as npt
 from gate import gather
 from gate.errors import (
     CorruptError,
-    EmptyComponentError,
-    NotAShapefileError,
     RecordTooLargeError,
     TruncatedError,
 )
@@ -29,7 +27,6 @@ from gate.gather import Bytes, Floats, Integers, Mask
 from gate.shapefile.files import let_go
 from gate.shapefile.port import Content
 
-FILE_CODE = (9994).to_bytes(4, "big")
 HEADER_BYTES = 100
 BLOCK_ROWS = 1 << 16
 BLOCK_BYTES = 16 << 20
@@ -368,23 +365,3 @@ def _ranges(values: Floats, first: Integers) -> Floats:
     """Return the least and then the greatest of each column, for each run of rows."""
     low, high = (each.reduceat(values, first[:-1]) for each in (np.minimum, np.maximum))
     return np.concatenate((low, high), axis=1)
-
-
-def geometry_header(content: Content, where: str) -> tuple[int, int]:
-    """Return the shape type and the declared length in bytes of a .shp or .shx.
-
-    Raises `NotAShapefileError`, or `EmptyComponentError` if the header is not
-    whole, or `CorruptError` for a version or type that the format does not have.
-    """
-    if not FILE_CODE.startswith(content[:4].tobytes()):
-        raise NotAShapefileError("does not begin with the file code 9994", where=where)
-    if content.size < HEADER_BYTES:
-        what = f"holds {content.size} bytes, fewer than its header"
-        raise EmptyComponentError(what, where=where)
-    words = int(content[24:28].view(">i4")[0])
-    version, kind = content[28:36].view("<i4").tolist()
-    if version != 1000:
-        raise CorruptError(f"states version {version}, not 1000", where=where)
-    if kind not in KINDS:
-        raise CorruptError(f"states shape type {kind}, which does not exist", where=where)
-    return kind, words * 2

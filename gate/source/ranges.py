@@ -77,8 +77,8 @@ class Ranges:
             self._advance(self._count)
 
     def close(self) -> None:
-        """Ask for nothing more; closing twice is harmless."""
-        self._pool.shutdown(cancel_futures=True)
+        """Ask for nothing more, and wait for nothing; closing twice is harmless."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _block(self, index: int) -> Bytes:
         self._advance(index + 1)
@@ -114,8 +114,9 @@ class Ranges:
         ahead = AHEAD_BLOCKS if index == self._next else 0
         wanted = range(index, min(index + 1 + ahead, self._count))
         coming = {each: self._coming.get(each) or self._ask(each) for each in wanted}
-        found = coming.pop(index).result()
+        content = coming.pop(index)
         self._coming, self._next = coming, index + 1
+        found = content.result()
         if isinstance(found, Gone):
             raise SourceChangedError("is gone while it is read", where=self._where)
         return found
