@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -139,15 +140,16 @@ class Gate:
         from gate.memory import memory_bytes
         from gate.sinks.factory import open_sink
 
+        memory = memory_bytes()
         return Ingest(
             store=self._store,
             source=self._source,
             sink=open_sink(self.settings.sink, self._storage),
-            open_layer=opener(self.settings.policies),
+            open_layer=opener(self.settings.policies, memory),
             unpack=unpacker(self.settings),
             letters=self.letters,
             settings=self.settings,
-            capacity=capacity(self.settings, memory_bytes()),
+            capacity=capacity(self.settings, memory),
             product=f"shapefile-gate {__version__}",
             new_token=_token,
             monotonic=time.monotonic,
@@ -342,8 +344,8 @@ class Gate:
         return self._source.siblings(bundle.bucket, bundle.folder, component.sibling_start)
 
 
-def opener(policies: Policies = DEFAULTS) -> OpenLayer:
-    """Return what opens layers and reads them by these policies."""
+def opener(policies: Policies = DEFAULTS, memory_bytes: int | None = None) -> OpenLayer:
+    """Return what opens layers and reads them by these policies, within this memory if given."""
 
     @contextmanager
     def opened(
@@ -355,6 +357,8 @@ def opener(policies: Policies = DEFAULTS) -> OpenLayer:
         from gate.shapefile.reader import ReadOptions, open_layer
 
         options = ReadOptions(overrides=overrides, policies=policies)
+        if memory_bytes is not None:
+            options = replace(options, memory_bytes=memory_bytes)
         with open_layer(folder, name=name, options=options, remote=remote) as layer:
             yield layer
 

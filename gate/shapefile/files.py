@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gate.errors import BundleError, EmptyComponentError, MissingComponentError
+from gate.errors import BundleError, EmptyComponentError, HeldError, MissingComponentError
 from gate.gather import Bytes
 from gate.names import PRIMARY_EXTENSIONS
 from gate.shapefile.port import NOWHERE_ELSE, Content, Remote
@@ -49,7 +49,7 @@ class Files:
         """
         try:
             yield
-        except BundleError:
+        except (BundleError, HeldError):
             self._prove()
             raise
         self._prove()

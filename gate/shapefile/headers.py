@@ -31,6 +31,7 @@ from gate.shapefile.records import (
     Records,
 )
 
+ANY_MEMORY = 1 << 62
 FILE_CODE = (9994).to_bytes(4, "big")
 NAMES = {0: "Null", MULTIPATCH: "MultiPatch"} | {
     kind: f"{name}{suffix}"
@@ -79,10 +80,12 @@ class Structure:
         return self.table.rows
 
 
-def check(files: Files, findings: Findings) -> Structure:
+def check(files: Files, findings: Findings, memory_bytes: int = ANY_MEMORY) -> Structure:
     """Prove that the files are whole and belong together.
 
-    What is odd but harmless becomes a notice in `findings`. Raises
+    What is odd but harmless becomes a notice in `findings`. `memory_bytes` are
+    those of the process. Raises `TooLargeError` for a record that they do not
+    suffice for, or
     `NotAShapefileError`, `EmptyComponentError`, `TruncatedError`,
     `CorruptError`, `UnsupportedError`, `RecordTooLargeError` or `TornBundleError`.
     """
@@ -95,7 +98,7 @@ def check(files: Files, findings: Findings) -> Structure:
         what = f"announces {NAMES[index_kind]}, the .shp announces {NAMES[kind]}"
         raise TornBundleError(what, where=files.where(".shx"))
     records = Records(files.shp, files.shx, kind, entries, files.stem)
-    unused, several_parts = records.check()
+    unused, several_parts = records.check(memory_bytes)
     _check_leftovers(files, records, table, unused, findings)
     if declared != files.shp.size:
         what = f"the .shp declares {declared} bytes and has {files.shp.size}; every record is whole"

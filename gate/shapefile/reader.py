@@ -61,12 +61,14 @@ class ReadOptions:
 
     `batch_bytes` bounds the bytes of .shp and .dbf that one batch is made from
     (a single larger row makes a batch by itself), 256 MiB at most. `overrides`
-    beat whatever the files say.
+    beat whatever the files say. A shape that takes more than `memory_bytes` to
+    decode is refused.
     """
 
     batch_bytes: int = 5 << 20
     overrides: Overrides = NOTHING
     policies: Policies = DEFAULTS
+    memory_bytes: int = headers.ANY_MEMORY
 
 
 class Layer:
@@ -252,7 +254,7 @@ def open_layer(
     findings = Findings(RejectList(folder / REJECTS))
     files = map_files(folder, name, remote)
     with files.proven():
-        structure = headers.check(files, findings)
+        structure = headers.check(files, findings, options.memory_bytes)
     stated = options.overrides
     text = encoding.choose(
         structure.table, files.sidecars, stated.encoding, files.where(".dbf"), findings

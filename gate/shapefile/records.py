@@ -21,6 +21,7 @@ from gate import gather
 from gate.errors import (
     CorruptError,
     RecordTooLargeError,
+    TooLargeError,
     TruncatedError,
 )
 from gate.gather import Bytes, Floats, Integers, Mask
@@ -33,6 +34,7 @@ BLOCK_BYTES = 16 << 20
 # A record is decoded in one piece, and several are under way at a time. Layers of
 # records of this size were measured to take 0.8 GiB, about 25 times the size of one.
 RECORD_LIMIT_BYTES = 32 << 20
+RECORD_FACTOR = 25
 # What records that belong together may have between them.
 GAP_BYTES = 1 << 16
 NO_MEASURE = -1e38  # any M below means "none"
@@ -133,12 +135,13 @@ class Records:
             yield start, stop
             start = stop
 
-    def check(self) -> tuple[int, bool]:
+    def check(self, memory_bytes: int) -> tuple[int, bool]:
         """Prove that every record lies inside the .shp, alone, whole and of the header's type.
 
         Return the number of bytes that belong to no record, and whether any
         record has more than one part. Raises `TruncatedError`, `CorruptError`,
-        or `RecordTooLargeError` for a record of more than `RECORD_LIMIT_BYTES`.
+        `RecordTooLargeError` for a record of more than `RECORD_LIMIT_BYTES`, or
+        `TooLargeError` for one that takes more than `memory_bytes` to decode.
         """
         declared = int(self.shp[24:28].view(">i4")[0]) * 2
         used, end, ordered, several_parts = HEADER_BYTES, HEADER_BYTES, True, False
@@ -146,6 +149,7 @@ class Records:
             offsets, lengths = self.entries(start, stop)
             ends = offsets + 8 + lengths
             self._check_entries(start, offsets, lengths, declared)
+            self._refuse_huge(start, offsets, lengths, memory_bytes)
             block = self.block(start, stop)
             self._refuse(
                 start,
@@ -188,7 +192,6 @@ class Records:
         outside = np.flatnonzero(offsets + 8 + lengths > self.shp.size)
         if outside.size:
             self._refuse_outside(start + int(outside[0]) + 1, declared)
-        self._refuse_huge(start, offsets, lengths)
 
     def _check_content(self, block: Block) -> None:
         """Prove that each record is null or of the header's type, and holds its points.
@@ -261,17 +264,27 @@ class Records:
         what = f"points at record {row} beyond the end of the .shp"
         raise CorruptError(what, where=f"{self.stem}.shx")
 
-    def _refuse_huge(self, start: int, offsets: Integers, lengths: Integers) -> None:
-        rows = np.flatnonzero(lengths > RECORD_LIMIT_BYTES)
-        if rows.size:
-            row = int(rows[0])
-            stated = self.shp[offsets[row] + 4 : offsets[row] + 8].view(">i4")[0]
-            self._refuse(start + row, np.array([2 * int(stated) != lengths[row]]), _OTHER_LENGTH)
-            raise RecordTooLargeError(
-                f"record {start + row + 1} holds {lengths[row]} bytes,"
-                f" the limit for one is {RECORD_LIMIT_BYTES}",
-                where=f"{self.stem}.shp",
-            )
+    def _refuse_huge(
+        self, start: int, offsets: Integers, lengths: Integers, memory_bytes: int
+    ) -> None:
+        rows = np.flatnonzero(lengths > min(RECORD_LIMIT_BYTES, memory_bytes // RECORD_FACTOR))
+        if not rows.size:
+            return
+        row = int(rows[0])
+        stated = self.shp[offsets[row] + 4 : offsets[row] + 8].view(">i4")[0]
+        self._refuse(start + row, np.array([2 * int(stated) != lengths[row]]), _OTHER_LENGTH)
+        what = f"record {start + row + 1} holds {lengths[row]} bytes"
+        where = f"{self.stem}.shp"
+        if lengths[row] > RECORD_LIMIT_BYTES:
+            what = f"{what}, the limit for one is {RECORD_LIMIT_BYTES}"
+            raise RecordTooLargeError(what, where=where)
+        raise TooLargeError(
+            f"{what}, which take about {RECORD_FACTOR * lengths[row]} to decode, of"
+            f" {memory_bytes} that there are",
+            where=where,
+            cure="give the function more memory, or simplify the shape of that row, and redrive"
+            " the job or upload the layer again",
+        )
 
     def _refuse(self, start: int, bad: npt.NDArray[np.bool_], what: str) -> None:
         rows = np.flatnonzero(bad)

@@ -56,7 +56,7 @@ _files = guards_of("shapefile/files", "unit/test_remote_layers")
 PROVEN = (
     _files(
         "no fault of the bundle is believed of bytes that are not proven",
-        "        except BundleError:\n            self._prove()\n            raise\n",
+        "        except (BundleError, HeldError):\n            self._prove()\n            raise\n",
         f"        {NOTHING}:\n            raise\n",
     ),
     _files(

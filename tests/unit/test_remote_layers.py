@@ -18,9 +18,11 @@ from gate.errors import (
     GateError,
     MissingComponentError,
     SourceChangedError,
+    TooLargeError,
 )
 from gate.shapefile import excerpt
-from gate.shapefile.reader import open_layer
+from gate.shapefile.headers import ANY_MEMORY
+from gate.shapefile.reader import ReadOptions, open_layer
 from gate.shapefile.records import GAP_BYTES
 from gate.source.memory import MemorySource
 from gate.source.ranges import Ranges
@@ -153,10 +155,11 @@ def stored(bundle: Bundle, source: MemorySource) -> dict[str, Ranges]:
     }
 
 
-def rows_of(remote: dict[str, Ranges], folder: Path) -> int:
+def rows_of(remote: dict[str, Ranges], folder: Path, memory_bytes: int = ANY_MEMORY) -> int:
     """Read a layer of objects to its end."""
+    options = ReadOptions(memory_bytes=memory_bytes)
     try:
-        with open_layer(folder, name="a", remote=remote) as opened:
+        with open_layer(folder, name="a", options=options, remote=remote) as opened:
             return sum(batch.num_rows for batch in opened.batches())
     finally:
         for component in remote.values():
@@ -173,6 +176,16 @@ def test_damage_on_the_way_is_no_fault_of_the_bundle(extension: str, tmp_path: P
         damage_at(source, f"in/a{extension}", offset)
         with pytest.raises(ChecksumError):
             rows_of(remote, tmp_path)
+
+
+def test_a_record_that_seems_too_large_is_proven_first(tmp_path: Path) -> None:
+    """D5: nobody is asked for more memory on account of bytes that changed on their way."""
+    bundle, source = parcels(30), MemorySource()
+    with pytest.raises(TooLargeError):
+        rows_of(stored(bundle, source), tmp_path, memory_bytes=1)
+    damage_at(source, "in/a.dbf", len(bundle[".dbf"]) - 1)
+    with pytest.raises(ChecksumError):
+        rows_of(stored(bundle, source), tmp_path, memory_bytes=1)
 
 
 def test_bytes_that_nobody_needs_are_proven_too(tmp_path: Path) -> None:

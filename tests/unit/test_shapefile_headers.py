@@ -13,6 +13,7 @@ from gate.errors import (
     EmptyComponentError,
     NotAShapefileError,
     RecordTooLargeError,
+    TooLargeError,
     TornBundleError,
     TruncatedError,
     UnsupportedError,
@@ -421,3 +422,16 @@ def test_a_length_beyond_the_limit_has_to_be_that_of_the_record(tmp_path: Path) 
     error = refusal(wrong, tmp_path)
     assert isinstance(error, CorruptError)
     assert "state different lengths" in str(error)
+
+
+def test_a_record_that_memory_does_not_suffice_for_is_held(tmp_path: Path) -> None:
+    """Issue 4: what would end in a kill waits for a larger function; the exact size is allowed."""
+    files = map_files(write(layer([polygon(square(0, 0))]), tmp_path), "roads.shp")
+    taken = records.RECORD_FACTOR * (44 + 4 + 5 * 16)
+    assert check(files, Findings(), taken).rows == 1
+    with pytest.raises(
+        TooLargeError, match=f"about {taken} to decode, of {taken - 1} that"
+    ) as found:
+        check(files, Findings(), taken - 1)
+    assert found.value.where == "roads.shp"
+    assert "redrive the job" in found.value.todo
