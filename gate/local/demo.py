@@ -30,6 +30,7 @@ from gate.local.stack import SOURCE_BUCKET, UPLOADS_TOPIC, Stack
 from gate.local.tools import bare_tools, find_tools
 from gate.local.view import View
 from gate.names import Bundle
+from gate.variables import VARIABLES
 
 SETTLE_SECONDS = 3
 NOTIFICATIONS = "notifications"  # a subscription that collects what the bucket said
@@ -63,6 +64,8 @@ def run(cache: Path) -> int:
     """
     begun = time.monotonic()
     narrator = Narrator(sys.stdout)
+    for variable in VARIABLES:  # what is set for another deployment
+        os.environ.pop(variable.name, None)
     with ThreadPoolExecutor(1) as pool:
         sample = pool.submit(countries, cache)
         with _stack(narrator) as stack:

@@ -24,6 +24,7 @@ def test_the_demonstration_keeps_its_promises(tmp_path: Path) -> None:
     """
     nowhere = "http://127.0.0.1:9"
     odd = {"GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "none.json")}
+    odd |= {"GATE": "poll", "EXECUTOR": "tasks", "MAX_BUNDLE_BYTES": "1", "SINK": "nowhere"}
     odd |= dict.fromkeys(("http_proxy", "https_proxy", "HTTPS_PROXY"), nowhere)
     assert "emulators:" not in kept(tmp_path, odd)
 
