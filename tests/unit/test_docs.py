@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate import dead_letters, job
+from gate.capacity import BYTES_PER_SECOND, WHOLE_BYTES, WORKING_BYTES
 from gate.errors import GateError, SomeLayersError
 from gate.events import Malformed
 from gate.explain import DEAD_LETTERS
@@ -21,6 +22,7 @@ from gate.names import Bundle
 from gate.outcomes import Outcome
 from gate.redrive import Verdict
 from gate.shapefile.port import METADATA_LIMIT_BYTES
+from gate.shapefile.records import RECORD_FACTOR, RECORD_LIMIT_BYTES
 from gate.sinks.address import (
     FORMATS,
     MAX_KEEP,
@@ -31,6 +33,7 @@ from gate.sinks.address import (
 )
 from gate.sinks.formats import chosen
 from gate.sinks.layout import folder
+from gate.source.ranges import BLOCK_BYTES
 from gate.variables import VARIABLES
 from tests.tooling.reference import BRANCHES, DOCUMENTS, kinds, renewed
 
@@ -155,6 +158,21 @@ def test_the_limit_of_a_bundle_says_what_is_counted() -> None:
     named = re.findall(r"`(\.[a-z.]+)`", meaning)
     assert sorted(named) == sorted(FETCHED_EXTENSIONS)
     assert METADATA_LIMIT_BYTES == 1024**2
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    """The page on limits has the numbers by which a bundle is held or read where it lies."""
+    page = (ROOT / "docs" / "limits.md").read_text()
+    for said in (
+        f"a bundle of up to {WHOLE_BYTES >> 20} MiB |",
+        f"{BYTES_PER_SECOND >> 20} MiB for each second of a run",
+        f"beside {WORKING_BYTES >> 20} MiB of work",
+        f"| one record | {RECORD_LIMIT_BYTES >> 20} MiB, and a {RECORD_FACTOR}th of the memory |",
+    ):
+        assert said in page
+    page = (ROOT / "docs" / "reading.md").read_text()
+    assert f"a bundle of more than {WHOLE_BYTES >> 20} MiB are not downloaded" in page
+    assert f"requests for {BLOCK_BYTES >> 20} MiB" in page
 
 
 def test_the_sink_parameters_are_those_of_the_code() -> None:
