@@ -14,7 +14,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from gate.errors import ConfigurationError
 from gate.store.documents import QUERIED, Document
 
 
@@ -26,17 +25,14 @@ def encoded(document: Document) -> bytes:
 def decoded(payload: bytes, where: str) -> dict[str, Any]:
     """Return the document that an object holds.
 
-    Raises `ConfigurationError` for what is none: nothing of the gate writes such.
+    Raises `ValueError` for what is none: nothing of the gate writes such.
     """
     document = None
     with suppress(ValueError):
         document = json.loads(payload)
     if not isinstance(document, dict):
-        raise ConfigurationError(
-            "the object holds no document",
-            where=where,
-            cure="mend the object, or remove it from STATE_URI",
-        )
+        what = "the object holds no document; mend it, or remove it from STATE_URI"
+        raise ValueError(f"{where}: {what}")
     timed = _timed(document)
     history = timed.get("history")
     if isinstance(history, list):

@@ -23,7 +23,9 @@ die between any two of them:
 - `replace` writes the job on the generation it was decided from: that is the
   only step that counts. A greater fence is in the manifest before the job has
   it, and the manifest is made to stay (`wake_at`, no expiry) before and again
-  after, since a look in between may have put it to rest. Last, the claim learns
+  after, since a look in between may have put it to rest. (Should the worker die
+  right there, the job is due, and whoever takes it up does the same again, long
+  before the manifest expires.) Last, the claim learns
   how the job has ended; until it does, its event follows the job and finds out.
 
 So a job exists once whatever happens, and each thing that waits for somebody

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from gate.errors import ConfigurationError
 from gate.identity import bundle_id
 from gate.job import Job, State
 from gate.names import Bundle
@@ -70,4 +71,7 @@ class BlobHistory:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         payload = self._objects.read(name).payload
-        return None if payload is None else decoded(payload, name)
+        try:
+            return None if payload is None else decoded(payload, name)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error

@@ -30,7 +30,6 @@ from gate.cloud_storage import client, translated
 from gate.errors import (
     ConfigurationError,
     PermissionDeniedError,
-    StorageBusyError,
     StoreBusyError,
     TransientError,
 )
@@ -147,10 +146,8 @@ class CloudObjects:
                 cure="give the function's service account roles/storage.objectUser on the bucket"
                 " of STATE_URI",
             ) from error
-        except StorageBusyError as error:
-            raise StoreBusyError(error.what, where=error.where) from error
         except TransientError as error:
-            raise StoreBusyError(f"unexpected: {error.what}", where=error.where) from error
+            raise StoreBusyError(error.what, where=error.where) from error
 
     def _hear(self, response: Any, **_: object) -> None:
         if response.status_code not in _REPEATED:

@@ -120,7 +120,7 @@ def test_a_listing_of_many_is_dated_when_it_began(
         (refuse, StoreBusyError, "refused by the test"),
         (answer(429), StoreBusyError, "429"),
         (answer(503), StoreBusyError, "503"),
-        (answer(418), StoreBusyError, "unexpected"),
+        (answer(418), StoreBusyError, "418"),
         (answer(403), ConfigurationError, "roles/storage.objectUser"),
     ],
 )

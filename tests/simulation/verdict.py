@@ -17,6 +17,7 @@ from gate.job import ENDED, FINISHED, State
 from gate.manifest import Dispatched, Manifest, Waiting, decide
 from gate.names import Bundle
 from gate.store.documents import bundle_from, manifest_from
+from tests.simulation.bucket import Bucket
 from tests.simulation.database import Document
 from tests.simulation.deployment import Deployment
 from tests.simulation.story import TORN_ROWS, WHOLE_ROWS, Message, Story
@@ -79,7 +80,12 @@ class Watch:
         if not isinstance(decision, Dispatched):
             return False
         job = self.deployment.database.all_of("jobs").get(decision.revision.id)
-        return job is None or State(job["state"]) in FINISHED
+        if job is None or State(job["state"]) in FINISHED:
+            return True
+        # Objects are written one after the other: a look may put a manifest to rest while its
+        # job is given new attempts. The job is due then, and whoever takes it up takes the
+        # expiry, which is a day away, from the manifest.
+        return isinstance(self.deployment.database, Bucket) and bool(job.get("due_at"))
 
     def _live(self, document: Document) -> bool:
         names = (name for _, name in self.deployment.source._live)

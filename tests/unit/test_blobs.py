@@ -15,6 +15,7 @@ from gate.identity import bundle_id
 from gate.job import Job, State
 from gate.store.blob_documents import decoded, encoded, labels_of, time_of
 from gate.store.blobs import PAUSE_MOST_SECONDS, PAUSE_SECONDS, ROUNDS
+from gate.store.blobs_history import BlobHistory
 from gate.store.merging import moment
 from gate.store.objects import Wrote
 from gate.store.port import StoredJob
@@ -385,11 +386,22 @@ def test_an_object_that_is_no_document_is_named(bench: BlobBench) -> None:
     """G9: what somebody wrote by hand is told with what to do, and can be put off."""
     for payload in (b"\xff\x00", b"[1]"):
         bench.bucket.stored["jobs/poison"] = Stored(payload, 7, {"due_at": "never"}, None)
-        with pytest.raises(ConfigurationError, match=r"^jobs/poison: the object holds no document"):
+        with pytest.raises(ValueError, match=r"^jobs/poison: the object holds no document"):
             bench.store.job("poison")
         (due,) = bench.store.due_jobs(1)
         bench.store.postpone(due, due.now + timedelta(hours=1))
         assert bench.store.due_jobs(1) == ()
+
+
+def test_a_manifest_that_is_no_document_is_no_fault_of_the_deployment(bench: BlobBench) -> None:
+    """G9, H6: whoever reads many manifests can leave one out, as with any other store."""
+    bench.bucket.stored[f"manifests/{bundle_id(job_bundle())}"] = Stored(b"{", 7, {}, None)
+    with pytest.raises(ValueError, match=r"the object holds no document; mend it"):
+        bench.store.manifests_of([job_bundle()])
+    history = BlobHistory(bench.bucket)
+    bench.bucket.stored["jobs/poison"] = Stored(b"{", 7, {"state": "dead"}, None)
+    with pytest.raises(ConfigurationError, match=r"^jobs/poison: the object holds no document"):
+        list(history.jobs_in([State.DEAD]))
 
 
 def test_only_fields_that_are_named_as_times_are_read_as_times() -> None:

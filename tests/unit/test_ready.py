@@ -11,6 +11,7 @@ from pathlib import Path
 import fiona
 import pytest
 
+from gate import wiring
 from gate.errors import ConfigurationError
 from gate.policies import Policies
 from gate.settings import load
@@ -59,6 +60,24 @@ def test_a_misled_proj_is_not_ready(variable: str) -> None:
     )
     said = "PROJ_DATA: PROJ finds no database of CRSs; do not set PROJ_LIB"
     assert [line[: len(said)] for line in ended.stdout.splitlines()] == [said, said]
+
+
+def test_who_runs_no_job_need_not_be_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H6: where tasks run the jobs, the sweep goes on though it could read no shapefile."""
+    for variable, value in CLIENTS.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(wiring, "ready", pytest.fail)
+    tasks = {
+        "EXECUTOR": "tasks",
+        "TASK_QUEUE": "projects/acme/locations/here/queues/work",
+        "WORK_URL": "http://127.0.0.1:9/",
+        "TASK_SERVICE_ACCOUNT": "tasks@acme.iam.gserviceaccount.com",
+        "CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:9",
+        "STORAGE_EMULATOR_HOST": "http://127.0.0.1:9",
+    }
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", tasks["STORAGE_EMULATOR_HOST"])
+    monkeypatch.setenv("CLOUD_TASKS_EMULATOR_HOST", tasks["CLOUD_TASKS_EMULATOR_HOST"])
+    assert wiring.Gate(load({"SINK": "gs://datasets/out", **tasks})).sweep
 
 
 @pytest.mark.parametrize(
