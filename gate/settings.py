@@ -30,6 +30,7 @@ from gate.sinks.postgis_address import DatabaseAddress
 from gate.state import BlobAddress
 from gate.store.port import Retention
 from gate.tasking import Tasking
+from gate.variables import ASKING, READING
 
 # Eventarc and Pub/Sub push redeliver an unacknowledged event for 24 hours
 # (Eventarc, "Retry events"). A claim must outlive that.
@@ -125,25 +126,25 @@ def load(environment: Mapping[str, str]) -> Settings:
 def for_reading(environment: Mapping[str, str]) -> Settings:
     """Return the settings as far as they say how to read; nothing needs to be set.
 
-    Where datasets go, what leads to them, who takes them there, and what is kept of them, is
-    left open. Raises `SettingsError` as `load` does.
+    Whatever else is set, and however wrong, is left aside. Raises `SettingsError`
+    as `load` does.
     """
-    nothing = dict.fromkeys(("SOURCE_BUCKET", "GATE", "EXECUTOR", "STATE"), "")
-    left_open = {"SINK": "gs://nowhere", **nothing}
-    return load({**environment, **left_open})
+    return load(_only(READING, environment))
 
 
 def for_asking(environment: Mapping[str, str]) -> Settings:
-    """Return the settings as far as they say where claims, manifests and jobs are kept.
+    """Return the settings as far as asking for jobs, and giving them new attempts, needs them.
 
-    Where datasets go, what leads to them and who takes them there is left open; a
-    state in a bucket needs its `STATE_URI` and `SOURCE_BUCKET`. Raises `SettingsError`
-    as `load` does.
+    A state in a bucket needs its `STATE_URI` and `SOURCE_BUCKET`. Whatever else is
+    set, and however wrong, is left aside. Raises `SettingsError` as `load` does.
     """
-    if not environment.get("STATE"):
-        return for_reading(environment)
-    left_open = {"SINK": "gs://nowhere", "GATE": "", "EXECUTOR": ""}
-    return load({**environment, **left_open})
+    in_bucket = environment.get("STATE", "").strip() not in ("", state.STORES[0])
+    return load(_only((*ASKING, *(("SOURCE_BUCKET",) if in_bucket else ())), environment))
+
+
+def _only(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return these variables, and a sink, which goes unused."""
+    return {name: environment.get(name, "") for name in names} | {"SINK": "gs://nowhere"}
 
 
 class _Loader:

@@ -247,3 +247,40 @@ VARIABLES = (
         " [what GDAL loses](differences.md).",
     ),
 )
+
+# Those that say how to read, and what is too large to.
+READING = (
+    "REQUIRED_EXTS",
+    "MAX_BUNDLE_BYTES",
+    "MAX_UNPACKED_BYTES",
+    "MAX_ENTRIES",
+    "MISSING_CRS",
+    "TARGET_CRS",
+    "NULL_GEOMETRY",
+    "EMPTY_GEOMETRY",
+    "NAN_COORDINATES",
+    "COLLAPSED_GEOMETRY",
+    "MULTI_GEOMETRY",
+    "Z_VALUES",
+    "M_VALUES",
+    "VALIDITY",
+    "READER",
+)
+
+# Those that say where claims, manifests and jobs are kept and for how long, and what a
+# bundle is made of. Of the times, each is checked against another.
+ASKING = (
+    "STATE",
+    "STATE_URI",
+    "FIRESTORE_DATABASE",
+    "CLAIM_COLLECTION",
+    "MANIFEST_COLLECTION",
+    "JOB_COLLECTION",
+    "SWEEP_COLLECTION",
+    "SETTLE_SECONDS",
+    "DEDUP_TTL_SECONDS",
+    "MANIFEST_TTL_SECONDS",
+    "STALLED_AFTER_SECONDS",
+    "REQUIRED_EXTS",
+    "MAX_BUNDLE_BYTES",
+)

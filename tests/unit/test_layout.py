@@ -106,6 +106,7 @@ MAY_IMPORT = (
             "gate.sinks.postgis_address",
             "gate.store.port",
             "gate.tasking",
+            "gate.variables",
         ),
     ),
     ("gate.state", ("gate.environment", "gate.sinks.address")),

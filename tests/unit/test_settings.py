@@ -10,9 +10,9 @@ from gate.environment import SettingsError
 from gate.errors import ConfigurationError
 from gate.gating import GateKind, Gating
 from gate.next_look import Patience
-from gate.settings import Sweeping, for_reading, load
+from gate.settings import Sweeping, for_asking, for_reading, load
 from gate.sinks.address import SinkAddress
-from gate.variables import VARIABLES
+from gate.variables import ASKING, READING, VARIABLES
 from tests.scenarios.gates import ENVIRONMENTS
 
 LEAST = {"SINK": "gs://datasets/out"}
@@ -449,3 +449,70 @@ def test_the_output_prefix_is_known_of_its_own_bucket_only(bucket: str, prefix: 
 def test_the_guard_of_a_whole_bucket_is_not_none() -> None:
     """B8: a sink without a prefix guards its whole bucket."""
     assert load({"SINK": "gs://uploads"}).output_prefix("uploads") == ""
+
+
+def test_whoever_reads_is_kept_from_it_by_wrong_settings_for_reading_alone() -> None:
+    """Case 64: an inspection stops at what says how to read, and at nothing else that is wrong."""
+    wrong = {variable.name: "gs://no/such" for variable in VARIABLES}
+    with pytest.raises(SettingsError) as caught:
+        for_reading(wrong)
+    assert {problem.partition(":")[0] for problem in caught.value.problems} == set(READING)
+    assert for_reading({name: text for name, text in wrong.items() if name not in READING})
+
+
+def test_whoever_reads_does_so_as_the_deployment() -> None:
+    """Case 54: every setting that says how to read, or what is too large, is taken over."""
+    stated = {
+        "REQUIRED_EXTS": ".shp,.shx,.dbf,.prj",
+        "MAX_BUNDLE_BYTES": "1",
+        "MAX_UNPACKED_BYTES": "2",
+        "MAX_ENTRIES": "3",
+        "MISSING_CRS": "hold",
+        "TARGET_CRS": "EPSG:4326",
+        "NULL_GEOMETRY": "skip",
+        "EMPTY_GEOMETRY": "skip",
+        "NAN_COORDINATES": "skip",
+        "COLLAPSED_GEOMETRY": "skip",
+        "MULTI_GEOMETRY": "always",
+        "Z_VALUES": "drop",
+        "M_VALUES": "reject",
+        "VALIDITY": "repair",
+        "READER": "fiona",
+    }
+    mine, whole = for_reading(stated), load({**LEAST, **stated})
+    assert (mine.required, mine.policies) == (whole.required, whole.policies)
+    assert (mine.max_bundle_bytes, mine.max_unpacked_bytes, mine.max_entries) == (1, 2, 3)
+    assert stated.keys() == set(READING)
+
+
+def test_whoever_asks_is_kept_from_it_by_wrong_settings_for_asking_alone() -> None:
+    """Case 64: `status` and `redrive` do not stop at a wrong queue, lease or reader."""
+    wrong = {variable.name: "gs://no/such" for variable in VARIABLES}
+    for store in ("", "blobs"):
+        needed = {"STATE": store, "STATE_URI": "gs://state", "SOURCE_BUCKET": "uploads"}
+        left = {name: text for name, text in wrong.items() if name not in ASKING}
+        assert for_asking({**left, **(needed if store else {})})
+    with pytest.raises(SettingsError) as caught:
+        for_asking(wrong)
+    # Any text will do for STATE_URI while STATE is wrong, and for the name of a database.
+    told = {problem.partition(":")[0] for problem in caught.value.problems}
+    assert told == {*ASKING, "SOURCE_BUCKET"} - {"STATE_URI", "FIRESTORE_DATABASE"}
+
+
+def test_whoever_asks_does_so_as_the_deployment() -> None:
+    """Case 54: what is asked for, and written by `redrive`, is where and what it is deployed as."""
+    stated = {
+        "FIRESTORE_DATABASE": "gate",
+        "CLAIM_COLLECTION": "c",
+        "MANIFEST_COLLECTION": "m",
+        "JOB_COLLECTION": "j",
+        "SWEEP_COLLECTION": "s",
+        "SETTLE_SECONDS": "1",
+        "DEDUP_TTL_SECONDS": "100000",
+        "MANIFEST_TTL_SECONDS": "3",
+        "STALLED_AFTER_SECONDS": "2",
+        "REQUIRED_EXTS": ".shp,.shx,.dbf,.prj",
+        "MAX_BUNDLE_BYTES": "1",
+    }
+    assert for_asking(stated) == load({"SINK": "gs://nowhere", **stated})
+    assert stated.keys() | {"STATE", "STATE_URI"} == set(ASKING)
