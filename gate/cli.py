@@ -92,7 +92,13 @@ def parser() -> argparse.ArgumentParser:
     doctor_parser.add_argument("--project", default="", help="if not that of gcloud")
     doctor_parser.add_argument(
         "--sweep",
+        default="",
         help="the function that sweeps (default: the other's name, with sweep for ingest)",
+    )
+    doctor_parser.add_argument(
+        "--work",
+        default="",
+        help="the function that tasks call (default: the other's name, with work for ingest)",
     )
     doctor_parser.add_argument(
         "--function-json",
@@ -211,8 +217,9 @@ def examined(options: argparse.Namespace) -> Iterator[Finding]:
         function = project.function(options.function, options.region)
     if function:
         project = examination.Project(gcloud.ask, options.project or function.project)
-        sweep = options.sweep or function.name.replace("ingest", "sweep")
-        yield from examination.examine(function, sweep, project)
+        yield from examination.examine(
+            function, project, sweep_name=options.sweep, work_name=options.work
+        )
     else:
         yield from environment.load(here.HERE, os.environ)[1]
     yield environment.displaced(here.HERE, os.environ)

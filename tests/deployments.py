@@ -180,7 +180,8 @@ ANSWERS = {
 class Cloud:
     """What gcloud answers for a project: as for a sound deployment, but for `changes`.
 
-    A change of None makes gcloud refuse the command. `asked` are the commands so far.
+    A change of None makes gcloud refuse the command. `asked` are the commands so far;
+    one about another project ends in its `--project`.
     """
 
     def __init__(self, changes: Mapping[str, Any] | None = None) -> None:
@@ -191,10 +192,10 @@ class Cloud:
 
     def __call__(self, *words: str) -> Any:
         """Answer one command; see `gate.doctor.gcloud.ask`."""
-        *command, project = words
-        assert project == f"--project={PROJECT}"
-        self.asked.append(" ".join(command))
-        answer = self.answers.get(" ".join(command))
+        assert words[-1].startswith("--project=")
+        command = " ".join(words).removesuffix(f" --project={PROJECT}")
+        self.asked.append(command)
+        answer = self.answers.get(command)
         if answer is None:
             raise ConfigurationError("403", where="gcloud", cure="try it by hand")
         return answer

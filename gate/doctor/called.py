@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gate.doctor.finding import Finding, failed, ok
 from gate.doctor.function import Function
+from gate.errors import ConfigurationError
+
+
+def names(function: Function, stated: Mapping[str, str]) -> dict[str, str]:
+    """Return role → name of the functions beside the one that takes events.
+
+    One that is not stated, but empty, is named like the other, with its role for `ingest`.
+    """
+    return {role: name or function.name.replace("ingest", role) for role, name in stated.items()}
+
+
+def named(role: str, known: Mapping[str, str], function: Function) -> str:
+    """Return the name of the function with a role.
+
+    Raises `ConfigurationError` where that is one with another role too, as it is
+    where nothing is stated and the name of the other function gives none.
+    """
+    name = known[role]
+    if [function.name, *known.values()].count(name) > 1:
+        raise ConfigurationError(
+            f"it has another role than `{role}`, and no other name is known",
+            where=f"function {name}",
+            cure=f"name the function with --{role}",
+        )
+    return name
 
 
 def over_http(check: str, found: Function) -> Finding:

@@ -18,9 +18,12 @@ def untold(where: str) -> Finding:
     )
 
 
-def subscriptions(topic: str, described: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def subscriptions(
+    topic: str, described: Sequence[Mapping[str, Any]], project: str
+) -> Iterator[Finding]:
     """Yield whether what is published to a topic is kept.
 
+    `project` is where a subscription would be made.
     Pub/Sub drops what is published to a topic without a subscription, and by
     default a subscription that nobody asks for 31 days (Pub/Sub, "Subscription
     properties").
@@ -32,18 +35,19 @@ def subscriptions(topic: str, described: Sequence[Mapping[str, Any]]) -> Iterato
             where,
             "nobody has subscribed to it: every dead letter is lost",
             f"gcloud pubsub subscriptions create gate-dead-letters --topic={topic}"
-            " --expiration-period=never --message-retention-duration=7d",
+            f" --expiration-period=never --message-retention-duration=7d --project={project}",
         )
         return
     for each in described:
-        name = str(each.get("name", "")).rpartition("/")[2]
+        full_name = str(each.get("name", ""))
+        where = f"subscription {full_name.rpartition('/')[2]}"
         lifetime = each.get("expirationPolicy", {}).get("ttl")
         if lifetime:
             yield warning(
                 "dead_letters",
-                f"subscription {name}",
+                where,
                 f"it vanishes when nobody has asked it for {lifetime}",
-                f"gcloud pubsub subscriptions update {name} --expiration-period=never",
+                f"gcloud pubsub subscriptions update {full_name} --expiration-period=never",
             )
         else:
-            yield ok("dead_letters", f"subscription {name}", "it keeps dead letters, and stays")
+            yield ok("dead_letters", where, "it keeps dead letters, and stays")

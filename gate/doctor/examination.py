@@ -5,8 +5,8 @@ Whatever cannot be asked is found to be unchecked, and the rest goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gate.doctor import (
@@ -51,8 +51,13 @@ class Project:
         return parse(self.ask("functions", "describe", name, "--gen2", f"--region={region}"))
 
 
-def examine(function: Function, sweep_name: str, project: Project) -> Iterator[Finding]:
-    """Yield what is found about a deployment: a function, its sweep, and what both need."""
+def examine(
+    function: Function, project: Project, *, sweep_name: str = "", work_name: str = ""
+) -> Iterator[Finding]:
+    """Yield what is found about a deployment: its functions, and what they need.
+
+    `function` takes events. The others have the names that are stated; see `called.names`.
+    """
     yield from trigger.function_checks(function)
     yield environment.displaced(function.where, function.environment)
     yield environment.addressed(function.where, function.environment, deployed=True)
@@ -72,11 +77,13 @@ def examine(function: Function, sweep_name: str, project: Project) -> Iterator[F
             yield from _tried("grants", _grant(need, policies, project))
     if function.trigger and function.trigger.bucket:
         yield from _tried("grants", _notified(function, project))
-    yield from _tried("sweep", _sweep(function, sweep_name, project))
-    if loaded and loaded.tasks.queue:
-        work_name = function.name.replace("ingest", "work")
-        yield from _tried("queue", _queue(function, loaded.tasks, project))
-        yield from _tried("work", _work(function, work_name, loaded.tasks, project))
+    tasking = loaded.tasks if loaded and loaded.tasks.queue else None
+    stated = {"sweep": sweep_name, **({"work": work_name} if tasking else {})}
+    names = called.names(function, stated)
+    yield from _tried("sweep", _sweep(function, names, project))
+    if tasking:
+        yield from _tried("queue", _queue(function, tasking, project))
+        yield from _tried("work", _work(function, names, tasking, project))
 
 
 def _tried(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -111,9 +118,9 @@ def _firestore(loaded: Settings, project: Project) -> Iterator[Finding]:
     described = project.ask("firestore", "databases", "describe", database)
     yield firestore.database(loaded.firestore_database, described)
     ttls = project.ask("firestore", "fields", "ttls", "list", database)
-    yield from firestore.expiry(loaded, ttls)
+    yield from firestore.expiry(loaded, ttls, project.name)
     fields = project.ask("firestore", "indexes", "fields", "list", database)
-    yield from firestore.indexes(loaded, fields)
+    yield from firestore.indexes(loaded, fields, project.name)
 
 
 def _state(address: BlobAddress, project: Project) -> Iterator[Finding]:
@@ -129,14 +136,14 @@ def _dead_letters(function: Function, loaded: Settings, project: Project) -> Ite
         return
     names = project.ask("pubsub", "topics", "list-subscriptions", topic)
     described = [project.ask("pubsub", "subscriptions", "describe", name) for name in names]
-    yield from dead_letters.subscriptions(topic, described)
+    yield from dead_letters.subscriptions(topic, described, project.name)
 
 
 def _needs(
     function: Function, loaded: Settings
 ) -> Iterator[tuple[Need, tuple[tuple[str, ...], ...]]]:
     """Yield what identities must be allowed, and the commands that print where that may stand."""
-    everywhere = _everywhere(function)
+    everywhere = _everywhere(function.project)
     runtime = f"serviceAccount:{function.service_account}"
 
     def bucket(name: str) -> tuple[tuple[str, ...], ...]:
@@ -161,21 +168,22 @@ def _needs(
     topic = loaded.dead_letter_topic
     if topic:
         need = Need(runtime, "send dead letters", f"topic {topic}", grants.PUBLISH)
-        yield need, (("pubsub", "topics", "get-iam-policy", topic), everywhere)
+        _, project, *_ = topic.split("/") if "/" in topic else ("", function.project)
+        yield need, (("pubsub", "topics", "get-iam-policy", topic), _everywhere(project))
     if found:
         caller = f"serviceAccount:{found.service_account}"
         yield Need(caller, "receive events", function.where, grants.RECEIVE), (everywhere,)
         yield _call(found.service_account, function)
 
 
-def _everywhere(function: Function) -> tuple[str, ...]:
-    return "projects", "get-iam-policy", function.project
+def _everywhere(project: str) -> tuple[str, ...]:
+    return "projects", "get-iam-policy", project
 
 
 def _call(account: str, function: Function) -> tuple[Need, tuple[tuple[str, ...], ...]]:
     """Return what whoever calls a function needs; it is a service of Cloud Run that is called."""
     service = ("run", "services", "get-iam-policy", function.name)
-    policies = ((*service, f"--region={function.location}"), _everywhere(function))
+    policies = ((*service, f"--region={function.location}"), _everywhere(function.project))
     caller = f"serviceAccount:{account}"
     return Need(caller, "call the function", function.where, grants.INVOKE), policies
 
@@ -192,11 +200,11 @@ def _notified(function: Function, project: Project) -> Iterator[Finding]:
     agent = f"serviceAccount:service-{number}@gs-project-accounts.iam.gserviceaccount.com"
     where = f"project {function.project}"
     need = Need(agent, "publish events", where, grants.PUBLISH)
-    yield from _grant(need, (_everywhere(function),), project)
+    yield from _grant(need, (_everywhere(function.project),), project)
 
 
-def _sweep(function: Function, name: str, project: Project) -> Iterator[Finding]:
-    found = project.function(name, function.location)
+def _sweep(function: Function, names: Mapping[str, str], project: Project) -> Iterator[Finding]:
+    found = project.function(called.named("sweep", names, function), function.location)
     yield called.over_http("sweep", found)
     yield called.same_settings("sweep_settings", found, function)
     jobs = project.ask("scheduler", "jobs", "list", f"--location={function.location}")
@@ -211,24 +219,28 @@ def _number(function: Function, project: Project) -> str:
 
 def _queue(function: Function, tasking: Tasking, project: Project) -> Iterator[Finding]:
     """Yield what is found about the queue, and whether the function may make tasks."""
-    name, location = tasks.place(tasking.queue)
-    words = (name, f"--location={location}")
-    yield from tasks.checks(tasking.queue, project.ask("tasks", "queues", "describe", *words))
+    queue = tasks.place(tasking.queue)
+    there = replace(project, name=queue.project)
+    words = (queue.name, f"--location={queue.location}")
+    yield from tasks.checks(queue, there.ask("tasks", "queues", "describe", *words))
     runtime = f"serviceAccount:{function.service_account}"
-    need = Need(runtime, "make tasks", f"queue {name}", tasks.ENQUEUE)
+    need = Need(runtime, "make tasks", queue.where, tasks.ENQUEUE)
     own: tuple[str, ...] = ("tasks", "queues", "get-iam-policy", *words)
-    yield from _tried("grants", _grant(need, (own, _everywhere(function)), project))
+    yield from _tried("grants", _grant(need, (own, _everywhere(queue.project)), there))
     account = tasking.account
     need = Need(runtime, "let tasks call as it", f"account {account}", tasks.ACT_AS)
     own = ("iam", "service-accounts", "get-iam-policy", account)
-    yield from _tried("grants", _grant(need, (own, _everywhere(function)), project))
+    home = _everywhere(tasks.home(account) or function.project)
+    yield from _tried("grants", _grant(need, (own, home), project))
 
 
-def _work(function: Function, name: str, tasking: Tasking, project: Project) -> Iterator[Finding]:
+def _work(
+    function: Function, names: Mapping[str, str], tasking: Tasking, project: Project
+) -> Iterator[Finding]:
     """Yield what is found about the function that tasks call."""
-    found = project.function(name, function.location)
+    found = project.function(called.named("work", names, function), function.location)
     # Cloud Run makes one address from a hash, and one from what is known beforehand.
-    host = f"{name}-{_number(function, project)}.{found.location}.run.app"
+    host = f"{found.name}-{_number(function, project)}.{found.location}.run.app"
     yield from tasks.work(found, function, tasking, (found.uri, f"https://{host}"))
     loaded, findings = _settings(found)
     yield from findings

@@ -8,6 +8,7 @@ that is asked for has to be indexed.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,10 +44,13 @@ def database(name: str, described: Mapping[str, Any]) -> Finding:
     )
 
 
-def expiry(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def expiry(
+    settings: Settings, listed: Sequence[Mapping[str, Any]], project: str
+) -> Iterator[Finding]:
     """Yield whether finished documents of each collection expire.
 
-    `listed` are the fields with a TTL policy, of all collections.
+    `listed` are the fields with a TTL policy, of all collections. `project` is that
+    of the database.
     """
     states = {_field(each): each.get("ttlConfig", {}).get("state", IN_FORCE) for each in listed}
     for collection in collections(settings).values():
@@ -71,28 +75,30 @@ def expiry(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator[
                 "ttl",
                 where,
                 "finished documents stay for ever",
-                f"gcloud firestore fields ttls update {EXPIRY} --collection-group={collection}"
-                f" --database={settings.firestore_database} --enable-ttl",
+                f"gcloud firestore fields ttls update {EXPIRY}"
+                f" {_target(settings, collection, project)} --enable-ttl",
             )
 
 
-def indexes(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def indexes(
+    settings: Settings, listed: Sequence[Mapping[str, Any]], project: str
+) -> Iterator[Finding]:
     """Yield whether each collection indexes what is asked for, and what costs most is not.
 
     `listed` are the fields whose indexes are not those that Firestore makes by itself.
+    `project` is that of the database.
     """
     stated = {_field(each): each.get("indexConfig", {}).get("indexes", []) for each in listed}
-    update = "gcloud firestore indexes fields update"
     for name, collection in collections(settings).items():
         where = f"collection {collection}"
-        target = f"--collection-group={collection} --database={settings.firestore_database}"
+        target = _target(settings, collection, project)
         unasked = [field for field in QUERIED[name] if stated.get((collection, field)) == []]
         if unasked:
             yield failed(
                 "indexes",
                 where,
                 f"{', '.join(unasked)} is not indexed, and the sweep asks for it",
-                f"{update} {unasked[0]} {target} --clear-exemption",
+                _updates(unasked, f"{target} --clear-exemption"),
             )
         indexed = [field for field in UNINDEXED[name] if stated.get((collection, field)) != []]
         if indexed:
@@ -101,10 +107,20 @@ def indexes(settings: Settings, listed: Sequence[Mapping[str, Any]]) -> Iterator
                 where,
                 f"indexed for nobody: {', '.join(indexed)}; that costs writes, and bounds them to"
                 " about 500 a second",
-                f"{update} {indexed[0]} {target} --disable-indexes, and so on",
+                _updates(indexed, f"{target} --disable-indexes"),
             )
         elif not unasked:
             yield ok("indexes", where, "indexed is what is asked for, and no more than that")
+
+
+def _target(settings: Settings, collection: str, project: str) -> str:
+    """Return where a command is to change something, quoted for a shell: names have brackets."""
+    database = f"--database={settings.firestore_database}"
+    return shlex.join((f"--collection-group={collection}", database, f"--project={project}"))
+
+
+def _updates(fields: Sequence[str], how: str) -> str:
+    return " && ".join(f"gcloud firestore indexes fields update {field} {how}" for field in fields)
 
 
 def _field(described: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,14 +14,13 @@ from gate.doctor.finding import Finding, failed, ok, warning
 from gate.state import BlobAddress
 
 EXPIRY = "daysSinceCustomTime"
+# Below the prefix; see `gate.store.blobs`. Names in there are of 32 hex digits.
+FOLDERS = ("claims", "manifests", "jobs")
+_DIGITS = frozenset("0123456789abcdef")
 # Conditions that only what has been replaced, or may be removed, can meet.
-_HARMLESS = (
-    EXPIRY,
-    "customTimeBefore",
-    "daysSinceNoncurrentTime",
-    "noncurrentTimeBefore",
-    "numNewerVersions",
-)
+_SPARING = (EXPIRY, "customTimeBefore", "daysSinceNoncurrentTime", "noncurrentTimeBefore")
+# Conditions that whatever is finished meets in the end.
+_PATIENT = (EXPIRY, "age", "isLive", "matchesPrefix", "matchesStorageClass")
 
 
 def expiry(address: BlobAddress, described: Mapping[str, Any]) -> Iterator[Finding]:
@@ -32,9 +31,15 @@ def expiry(address: BlobAddress, described: Mapping[str, Any]) -> Iterator[Findi
         rule.get("condition", {})
         for rule in rules
         if rule.get("action", {}).get("type") == "Delete"
-        and _meets(address.object_prefix, rule.get("condition", {}).get("matchesPrefix", ()))
     ]
-    reckless = [each for each in conditions if not any(key in each for key in _HARMLESS)]
+    places = {folder: f"{address.object_prefix}{folder}/" for folder in FOLDERS}
+    reckless = [each for each in conditions if _removes_pending(each, tuple(places.values()))]
+    kind = str(described.get("default_storage_class", ""))
+    kept = [
+        folder
+        for folder, place in places.items()
+        if not any(_removes_finished(each, place, kind) for each in conditions)
+    ]
     if reckless:
         yield failed(
             "lifecycle",
@@ -42,16 +47,16 @@ def expiry(address: BlobAddress, described: Mapping[str, Any]) -> Iterator[Findi
             f"a rule removes what is pending too: {', '.join(sorted(reckless[0])) or 'anything'}",
             f"change its condition to {EXPIRY}, or keep the state in a bucket of its own",
         )
-    elif any(EXPIRY in each for each in conditions):
-        yield ok("lifecycle", where, f"finished documents are removed by {EXPIRY}")
-    else:
+    elif kept:
         yield failed(
             "lifecycle",
             where,
-            "finished documents stay for ever, and each sweep lists them",
-            f"add a rule that deletes by {EXPIRY} of 1, with gcloud storage buckets update"
-            f" gs://{address.bucket} --lifecycle-file=FILE",
+            f"finished documents stay for ever: {', '.join(kept)}",
+            f"add a rule that deletes by {EXPIRY} of 1, as in docs/choosing.md, with"
+            f" gcloud storage buckets update gs://{address.bucket} --lifecycle-file=FILE",
         )
+    else:
+        yield ok("lifecycle", where, f"finished documents are removed by {EXPIRY}")
 
 
 def replaced(address: BlobAddress, described: Mapping[str, Any]) -> Iterator[Finding]:
@@ -80,8 +85,39 @@ def replaced(address: BlobAddress, described: Mapping[str, Any]) -> Iterator[Fin
         )
 
 
-def _meets(prefix: str, prefixes: Sequence[str]) -> bool:
-    """Tell whether a rule for some prefixes has to do with what lies below `prefix`."""
-    return not prefixes or any(
-        prefix.startswith(each) or each.startswith(prefix) for each in prefixes
+def _removes_pending(condition: Mapping[str, Any], places: Sequence[str]) -> bool:
+    """Tell whether a rule may delete a live object below one of the places, without its time.
+
+    Any storage class counts, for another rule may have changed it.
+    """
+    spared = (
+        any(key in condition for key in _SPARING)
+        or condition.get("isLive") is False
+        or int(condition.get("numNewerVersions", 0)) > 0
+    )
+    prefixes, suffixes = condition.get("matchesPrefix"), condition.get("matchesSuffix")
+    met = not prefixes or any(
+        place.startswith(each) or _names_some(each, place) for place in places for each in prefixes
+    )
+    ends = not suffixes or any(_DIGITS.issuperset(each.rpartition("/")[2]) for each in suffixes)
+    return not spared and met and ends
+
+
+def _names_some(prefix: str, place: str) -> bool:
+    """Tell whether a longer prefix is that of some object in the place."""
+    return prefix.startswith(place) and _DIGITS.issuperset(prefix.removeprefix(place))
+
+
+def _removes_finished(condition: Mapping[str, Any], place: str, kind: str) -> bool:
+    """Tell whether a rule deletes every object in a place that has its time, and had it for long.
+
+    `kind` is the storage class of the bucket.
+    """
+    prefixes, classes = condition.get("matchesPrefix"), condition.get("matchesStorageClass")
+    return (
+        EXPIRY in condition
+        and all(key in _PATIENT for key in condition)
+        and condition.get("isLive") is not False
+        and (not prefixes or any(place.startswith(each) for each in prefixes))
+        and (not classes or kind in classes)
     )

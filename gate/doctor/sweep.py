@@ -39,13 +39,15 @@ def _calling(found: Function, jobs: Sequence[Mapping[str, Any]]) -> list[Mapping
 
 
 def _job(found: Function, job: Mapping[str, Any]) -> Iterator[Finding]:
-    where = f"scheduler job {str(job.get('name', '')).rpartition('/')[2]}"
+    name = str(job.get("name", "")).rpartition("/")[2]
+    where = f"scheduler job {name}"
     if job.get("state") != "ENABLED":
         yield failed(
             "schedule",
             where,
             f"its state is {job.get('state') or 'unknown'}",
-            "gcloud scheduler jobs resume",
+            f"gcloud scheduler jobs resume {name} --location={found.location}"
+            f" --project={found.project}",
         )
         return
     target = job["httpTarget"]

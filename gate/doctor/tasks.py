@@ -7,7 +7,9 @@ one address: with any other Cloud Run answers 404, or 401 for the token.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gate.doctor import called, trigger
@@ -22,17 +24,44 @@ ACT_AS = ("roles/iam.serviceAccountUser", "roles/editor", "roles/owner")
 LEAST_RETRY_SECONDS = 3_600
 UNLIMITED = -1
 
-
-def place(queue: str) -> tuple[str, str]:
-    """Return name and location of `projects/P/locations/L/queues/Q`."""
-    parts = queue.split("/")
-    return parts[5], parts[3]
+# An account that a person has made; the name of the platform's own tells no project.
+_ACCOUNT = re.compile(r"[^@]+@([a-z0-9-]+)\.iam\.gserviceaccount\.com")
 
 
-def checks(queue: str, described: Mapping[str, Any]) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Where a queue is."""
+
+    project: str
+    location: str
+    name: str
+
+    @property
+    def where(self) -> str:
+        """Return how findings name the queue."""
+        return f"queue {self.name}"
+
+    def command(self, verb: str) -> str:
+        """Return the command that does something with the queue."""
+        at = f"--location={self.location} --project={self.project}"
+        return f"gcloud tasks queues {verb} {self.name} {at}"
+
+
+def place(queue: str) -> Queue:
+    """Return where `projects/P/locations/L/queues/Q` is."""
+    _, project, _, location, _, name = queue.split("/")
+    return Queue(project, location, name)
+
+
+def home(account: str) -> str:
+    """Return the project that a service account is of; empty where its address does not tell."""
+    found = _ACCOUNT.fullmatch(account)
+    return found[1] if found else ""
+
+
+def checks(queue: Queue, described: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield whether a queue calls its tasks, and goes on calling those that fail."""
-    name, _ = place(queue)
-    where = f"queue {name}"
+    where = queue.where
     state = described.get("state", "")
     if state == "RUNNING":
         yield ok("queue", where, "it calls its tasks")
@@ -41,7 +70,7 @@ def checks(queue: str, described: Mapping[str, Any]) -> Iterator[Finding]:
             "queue",
             where,
             f"its state is {state or 'unknown'}: no task is called",
-            f"gcloud tasks queues resume {name}",
+            queue.command("resume"),
         )
     limits = described.get("retryConfig", {})
     seconds = float(str(limits.get("maxRetryDuration", "0s")).removesuffix("s"))
@@ -53,7 +82,7 @@ def checks(queue: str, described: Mapping[str, Any]) -> Iterator[Finding]:
             "queue_retry",
             where,
             f"a task is given up after {attempts} calls, which may be soon",
-            f"gcloud tasks queues update {name} --max-retry-duration=86400s",
+            f"{queue.command('update')} --max-retry-duration=86400s",
         )
 
 

@@ -75,11 +75,13 @@ def _event_type(function: Function, trigger: Trigger) -> Finding:
             "deploy it with --trigger-event-filters=bucket=BUCKET",
         )
     if trigger.event_type == THROUGH_PUBSUB:
+        bucket = function.environment.get("SOURCE_BUCKET") or "BUCKET"
         return warning(
             "event_type",
             function.where,
             "triggered through Pub/Sub, so which bucket notifies the topic is not known here",
-            "see that `gcloud storage buckets notifications list` has OBJECT_FINALIZE",
+            f"see that `gcloud storage buckets notifications list gs://{bucket}` has"
+            " OBJECT_FINALIZE",
         )
     return failed(
         "event_type",

@@ -14,7 +14,7 @@ import pytest
 from gate import cli, wiring
 from gate.doctor import date, environment, gcloud
 from gate.errors import ConfigurationError
-from tests.deployments import Cloud, text
+from tests.deployments import TASKING, Cloud, description, text
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,21 @@ def test_the_sweep_may_have_another_name(
     arguments = ["doctor", "--region=europe-west1", "--project=acme", "--sweep=broom"]
     assert cli.main(arguments) == 2
     assert "functions describe broom --gen2 --region=europe-west1" in asked
+    assert "unchecked" in capsys.readouterr().out
+
+
+def test_the_function_that_tasks_call_may_have_another_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 7: `--work` says which function tasks call; one that is not there is unchecked."""
+    service = {"environmentVariables": TASKING}
+    cloud = Cloud()
+    cloud.answers["functions describe gate-ingest --gen2 --region=europe-west1"] = description(
+        service=service
+    )
+    monkeypatch.setattr(gcloud, "ask", cloud)
+    cli.main(["doctor", "--region=europe-west1", "--project=acme", "--work=hands"])
+    assert "functions describe hands --gen2 --region=europe-west1" in cloud.asked
     assert "unchecked" in capsys.readouterr().out
 
 

@@ -40,7 +40,7 @@ JOBS = "scheduler jobs list --location=europe-west1"
 def unwelcome(changes: dict[str, Any], **described: Any) -> list[Finding]:
     """Return what is not in order in a deployment that is sound but for these answers."""
     project = examination.Project(Cloud(changes), PROJECT)
-    findings = examination.examine(parse(description(**described)), "gate-sweep", project)
+    findings = examination.examine(parse(description(**described)), project)
     return [each for each in findings if each.verdict is not Verdict.OK]
 
 
@@ -61,6 +61,7 @@ def test_a_topic_that_nobody_subscribed_to_fails() -> None:
     verdict, check, said = only(unwelcome({SUBSCRIPTIONS: []}))
     assert (verdict, check) == (Verdict.FAILED, "dead_letters")
     assert said.startswith(f"topic {TOPIC}: nobody has subscribed to it: every dead letter is lost")
+    assert said.endswith(f" --project={PROJECT}")
 
 
 def test_a_subscription_that_vanishes_is_warned_of() -> None:
@@ -72,6 +73,7 @@ def test_a_subscription_that_vanishes_is_warned_of() -> None:
     verdict, check, said = only(unwelcome({SUBSCRIPTION: vanishing}))
     assert (verdict, check) == (Verdict.WARNING, "dead_letters")
     assert said.startswith("subscription kept: it vanishes")
+    assert " update projects/acme/subscriptions/kept --expiration-period=never" in said
 
 
 def test_no_topic_is_warned_of() -> None:
@@ -154,8 +156,40 @@ def test_a_collection_without_a_policy_fails() -> None:
     assert (verdict, check) == (Verdict.FAILED, "ttl")
     assert said == (
         "collection jobs: finished documents stay for ever; gcloud firestore fields ttls update"
-        " expires_at --collection-group=jobs --database=gate --enable-ttl"
+        " expires_at --collection-group=jobs --database=gate --project=acme --enable-ttl"
     )
+
+
+def test_a_name_with_brackets_is_quoted_for_the_shell() -> None:
+    """Case 54: the command for the database `(default)` can be pasted."""
+    values = {key: value for key, value in ENVIRONMENT.items() if key != "FIRESTORE_DATABASE"}
+    changed = {"environmentVariables": values}
+    cloud = Cloud({SWEEP: sweep(service=changed)})
+    default = {
+        command.replace("--database=gate", "--database=(default)"): answer
+        for command, answer in cloud.answers.items()
+    }
+    cloud.answers = {**default, TTLS.replace("gate", "(default)"): []}
+    project = examination.Project(cloud, PROJECT)
+    found = examination.examine(parse(description(service=changed)), project)
+    todo = [each.todo for each in found if each.check == "ttl"]
+    assert len(todo) == 3
+    assert all(" '--database=(default)' --project=acme --enable-ttl" in each for each in todo)
+
+
+def test_a_topic_of_another_project_is_granted_there() -> None:
+    """I8: a role on the whole project of the topic does, and none on that of the function."""
+    topic = "projects/other/topics/letters"
+    values = {"environmentVariables": {**ENVIRONMENT, "DEAD_LETTER_TOPIC": topic}}
+    cloud = Cloud({SWEEP: sweep(service=values)})
+    cloud.answers |= {
+        f"pubsub topics list-subscriptions {topic}": ANSWERS[SUBSCRIPTIONS],
+        f"pubsub topics get-iam-policy {topic}": {"version": 1},
+        "projects get-iam-policy other": policy(("roles/pubsub.publisher", RUNTIME)),
+    }
+    project = examination.Project(cloud, PROJECT)
+    found = examination.examine(parse(description(service=values)), project)
+    assert [each for each in found if each.verdict is not Verdict.OK] == []
 
 
 def test_a_policy_on_another_field_fails() -> None:
@@ -189,6 +223,10 @@ def test_an_index_that_nobody_asks_for_is_warned_of() -> None:
     found = unwelcome({FIELDS: []})
     assert [(each.verdict, each.check) for each in found] == [(Verdict.WARNING, "exemptions")] * 3
     assert all(field in found[0].what for field in UNINDEXED["claims"])
+    at = "--collection-group=claims --database=gate --project=acme --disable-indexes"
+    commands = found[0].todo.split(" && ")
+    update = "gcloud firestore indexes fields update"
+    assert commands == [f"{update} {field} {at}" for field in UNINDEXED["claims"]]
 
 
 def test_a_database_in_datastore_mode_fails() -> None:
@@ -207,7 +245,12 @@ def test_a_database_in_datastore_mode_fails() -> None:
             "its settings differ from those of gate-ingest: SINK",
         ),
         ({JOBS: []}, "schedule", "nothing calls it"),
-        ({JOBS: [{**ANSWERS[JOBS][0], "state": "PAUSED"}]}, "schedule", "its state is PAUSED"),
+        (
+            {JOBS: [{**ANSWERS[JOBS][0], "state": "PAUSED"}]},
+            "schedule",
+            "its state is PAUSED; gcloud scheduler jobs resume gate-sweep --location=europe-west1"
+            " --project=acme",
+        ),
         (
             {
                 JOBS: [
@@ -282,8 +325,9 @@ def test_without_a_bucket_nothing_is_asked_of_it() -> None:
     }
     others = [each for each in ANSWERS[EVERYWHERE]["bindings"] if AGENT not in str(each)]
     answers = {SWEEP: sweep(service=values), EVERYWHERE: {"bindings": others}}
-    found = unwelcome(answers, service=values, trigger=trigger)
-    assert [(each.verdict, each.check) for each in found] == [(Verdict.WARNING, "event_type")]
+    verdict, check, said = only(unwelcome(answers, service=values, trigger=trigger))
+    assert (verdict, check) == (Verdict.WARNING, "event_type")
+    assert "list gs://BUCKET` has OBJECT_FINALIZE" in said
 
 
 def test_a_database_as_sink_needs_no_bucket() -> None:

@@ -35,7 +35,7 @@ def findings(bucket: dict[str, Any] | None, prefix: str = "gate") -> list[Findin
     cloud.answers = {**ANSWERS, POLICY: allowed, **({BUCKET: bucket} if bucket else {})}
     told = {**ENVIRONMENT, "STATE": "blobs", "STATE_URI": f"gs://acme-state/{prefix}"}
     function = parse(description(service={"environmentVariables": told}))
-    found = list(examination.examine(function, "gate-sweep", examination.Project(cloud, PROJECT)))
+    found = list(examination.examine(function, examination.Project(cloud, PROJECT)))
     assert not [words for words in cloud.asked if words.startswith("firestore")]
     return [each for each in found if each.check in ("lifecycle", "replaced", "state", "grants")]
 
@@ -64,18 +64,74 @@ def test_a_sound_bucket_passes_and_firestore_is_not_asked() -> None:
         described(delete(daysSinceCustomTime=1, matchesPrefix=["other/"])),
         described({"action": {"type": "SetStorageClass"}, "condition": {"age": 1}}),
         described(delete(numNewerVersions=3)),
+        described(delete(daysSinceCustomTime=1, isLive=False)),
+        described(delete(daysSinceCustomTime=1, numNewerVersions=1)),
+        described(delete(daysSinceCustomTime=1, matchesSuffix=["0"])),
+        described(delete(daysSinceCustomTime=1, matchesStorageClass=["NEARLINE"])),
+        described(delete(daysSinceCustomTime=1, matchesPrefix=["gate/claims/0"])),
     ],
 )
 def test_without_a_rule_for_it_finished_documents_stay(bucket: dict[str, Any]) -> None:
     """I8, H7: a rule for other objects, or one that deletes nothing live, is none."""
     [(verdict, said)] = unwelcome(bucket)
     assert verdict is Verdict.FAILED
-    assert said.startswith("bucket acme-state: finished documents stay for ever")
+    assert "finished documents stay for ever: claims, manifests, jobs; add a rule" in said
     assert "--lifecycle-file=FILE" in said
 
 
 @pytest.mark.parametrize(
-    "condition", [{"age": 30}, {"matchesPrefix": ["gate/jobs/"], "age": 30}, {}]
+    "rules",
+    [
+        [delete(daysSinceCustomTime=1, age=7, isLive=True)],
+        [delete(daysSinceCustomTime=1, matchesPrefix=["other/", "gate"])],
+        [delete(daysSinceCustomTime=1, matchesStorageClass=["STANDARD", "NEARLINE"])],
+        [
+            delete(daysSinceCustomTime=days, matchesPrefix=[f"gate/{folder}"])
+            for days, folder in enumerate(("claims", "manifests", "jobs"))
+        ],
+    ],
+)
+def test_whatever_removes_all_that_is_finished_will_do(rules: list[dict[str, Any]]) -> None:
+    """I8, H7: a rule may wait longer, name the folders, or be one of several."""
+    assert unwelcome(described(*rules, default_storage_class="STANDARD")) == []
+
+
+def test_each_folder_without_a_rule_is_named() -> None:
+    """I8, H7: a rule for claims alone leaves manifests and jobs."""
+    [(verdict, said)] = unwelcome(
+        described(delete(daysSinceCustomTime=1, matchesPrefix=["gate/claims/"]))
+    )
+    assert verdict is Verdict.FAILED
+    assert said.startswith("bucket acme-state: finished documents stay for ever: manifests, jobs;")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"age": 7, "isLive": False},
+        {"age": 7, "numNewerVersions": 1},
+        {"age": 7, "customTimeBefore": "2026-01-01"},
+        {"age": 7, "matchesSuffix": [".tmp", "/jobs.json"]},
+        {"age": 7, "matchesPrefix": ["gate/other/", "gate/jobs-old", "gate/jobs/x"]},
+    ],
+)
+def test_a_rule_that_spares_what_is_pending_is_left_alone(condition: dict[str, Any]) -> None:
+    """I8, H7: what no pending document can meet, or be named like, removes none."""
+    assert unwelcome(described(delete(daysSinceCustomTime=1), delete(**condition))) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"age": 30},
+        {"matchesPrefix": ["gate/jobs/"], "age": 30},
+        {"matchesPrefix": ["gate/jobs/0a"], "age": 30},
+        {"matchesPrefix": ["gat"], "age": 30},
+        {"matchesSuffix": [".tmp", "0a"], "age": 30},
+        {"matchesStorageClass": ["NEARLINE"], "age": 30},
+        {"isLive": True, "numNewerVersions": 0},
+        {},
+    ],
 )
 def test_a_rule_that_removes_what_is_pending_fails(condition: dict[str, Any]) -> None:
     """I8, H7: by age alone, a job that waits for a person would be removed."""

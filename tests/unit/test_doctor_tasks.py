@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from gate.doctor import examination
+from gate.doctor import examination, tasks
 from gate.doctor.finding import Finding, Verdict
 from gate.doctor.function import parse
 from tests.deployments import (
+    ANSWERS,
     CALLER,
     PROJECT,
     RUNTIME,
     TASKING,
+    TRIGGER,
     WORK_URI,
     Cloud,
     description,
+    policy,
     sweep,
     work,
 )
@@ -33,7 +36,7 @@ def found(changes: dict[str, Any], environment: dict[str, str] = TASKING) -> lis
     cloud = Cloud({SWEEP: sweep(service=service), **changes})
     project = examination.Project(cloud, PROJECT)
     function = parse(description(service=service))
-    findings = examination.examine(function, "gate-sweep", project)
+    findings = examination.examine(function, project)
     return [each for each in findings if each.verdict is not Verdict.OK]
 
 
@@ -54,6 +57,51 @@ def test_the_address_may_be_either_of_the_two() -> None:
     values = {**TASKING, "WORK_URL": f"{WORK_URI}/"}
     called = work(service={"environmentVariables": {**values, "FUNCTION_TIMEOUT_SECONDS": "1800"}})
     assert found({WORK: called}, values) == []
+
+
+def test_a_queue_of_another_project_is_asked_for_there() -> None:
+    """Issue 7: queue, account and grants are looked for in the projects that their names state."""
+    account = "tasks@shared.iam.gserviceaccount.com"
+    name = f"projects/other/locations/{REGION}/queues/gate-work"
+    values = {**TASKING, "TASK_QUEUE": name, "TASK_SERVICE_ACCOUNT": account}
+    runs = {"environmentVariables": values}
+    cloud = Cloud()
+    other = "--project=other"
+    enqueuer = policy(("roles/cloudtasks.enqueuer", RUNTIME))
+    calling = {**values, "FUNCTION_TIMEOUT_SECONDS": "1800"}
+    cloud.answers = {
+        **{command: answer for command, answer in ANSWERS.items() if "tasks queues" not in command},
+        SWEEP: sweep(service=runs),
+        WORK: work(service={"environmentVariables": calling}),
+        f"{QUEUE} {other}": {"state": "PAUSED"},
+        f"tasks queues get-iam-policy gate-work --location={REGION} {other}": {"version": 1},
+        f"projects get-iam-policy other {other}": enqueuer,
+        f"iam service-accounts get-iam-policy {account}": {"version": 1},
+        "projects get-iam-policy shared": policy(("roles/iam.serviceAccountUser", RUNTIME)),
+        f"run services get-iam-policy gate-work --region={REGION}": policy(
+            ("roles/run.invoker", account)
+        ),
+    }
+    function = parse(description(service=runs))
+    found = examination.examine(function, examination.Project(cloud, PROJECT))
+    verdict, check, said = only([each for each in found if each.verdict is not Verdict.OK])
+    assert (verdict, check) == (Verdict.FAILED, "queue")
+    assert said.endswith(
+        "; gcloud tasks queues resume gate-work --location=europe-west1 --project=other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("account", "project"),
+    [
+        (CALLER, PROJECT),
+        ("123-compute@developer.gserviceaccount.com", ""),
+        ("tasks@acme.example.com.iam.gserviceaccount.com", ""),
+    ],
+)
+def test_the_project_of_an_account_is_read_from_its_address(account: str, project: str) -> None:
+    """Issue 7: where the address of an account names no project, none is made up."""
+    assert tasks.home(account) == project
 
 
 def test_another_address_fails() -> None:
@@ -86,7 +134,11 @@ def test_a_queue_that_does_not_run_fails(state: str | None) -> None:
 def test_a_queue_that_gives_up_soon_fails(limits: dict[str, Any], given_up: bool) -> None:
     """Issue 7: a task that is given up after a few tries is lost with its job."""
     answer = {"state": "RUNNING", "retryConfig": limits}
-    assert [each.check for each in found({QUEUE: answer})] == ["queue_retry"] * given_up
+    unwelcome = found({QUEUE: answer})
+    assert [each.check for each in unwelcome] == ["queue_retry"] * given_up
+    at = f"--location={REGION} --project={PROJECT}"
+    cure = f"gcloud tasks queues update gate-work {at} --max-retry-duration=86400s"
+    assert all(each.todo == cure for each in unwelcome)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +195,51 @@ def test_a_queue_that_may_not_be_seen_is_unchecked() -> None:
     """Issue 7: without access to the queue, the rest is still checked."""
     verdict, check, _ = only(found({QUEUE: None}))
     assert (verdict, check) == (Verdict.UNCHECKED, "queue")
+
+
+LOADER = "projects/acme/locations/europe-west1/functions/loader"
+
+
+def roles(**names: str) -> tuple[list[Finding], list[str]]:
+    """Return what is unwelcome about a sound function called `loader`, and what was asked."""
+    service = {"environmentVariables": TASKING}
+    cloud = Cloud({SWEEP: sweep(service=service)})
+    cloud.answers[f"run services get-iam-policy loader --region={REGION}"] = policy(
+        ("roles/run.invoker", TRIGGER)
+    )
+    function = parse(description(service=service, name=LOADER))
+    found = examination.examine(function, examination.Project(cloud, PROJECT), **names)
+    return [each for each in found if each.verdict is not Verdict.OK], cloud.asked
+
+
+def test_functions_that_cannot_be_told_are_asked_for() -> None:
+    """Issue 7: no function is examined in two roles; of those not known the flag is named."""
+    found, asked = roles()
+    assert [(each.verdict, each.check, each.todo) for each in found] == [
+        (Verdict.UNCHECKED, "sweep", "name the function with --sweep"),
+        (Verdict.UNCHECKED, "work", "name the function with --work"),
+    ]
+    assert not [command for command in asked if command.startswith("functions describe")]
+
+
+def test_functions_of_any_name_are_examined_once_they_are_named() -> None:
+    """Issue 7: with `--sweep` and `--work`, a function of any name takes events."""
+    found, asked = roles(sweep_name="gate-sweep", work_name="gate-work")
+    assert {each.check for each in found} <= {"sweep_settings", "work_settings"}
+    assert [each for each in asked if each.startswith("functions describe")] == [SWEEP, WORK]
+
+
+@pytest.mark.parametrize(
+    ("names", "checks"),
+    [
+        ({"sweep_name": "loader", "work_name": "gate-work"}, ["sweep"]),
+        ({"sweep_name": "gate-sweep", "work_name": "loader"}, ["work"]),
+        ({"sweep_name": "gate-work", "work_name": "gate-work"}, ["sweep", "work"]),
+    ],
+)
+def test_one_function_named_for_two_roles_is_refused(
+    names: dict[str, str], checks: list[str]
+) -> None:
+    """Issue 7: advice for one role would harm a function that has another one too."""
+    found, _ = roles(**names)
+    assert [each.check for each in found if each.verdict is Verdict.UNCHECKED] == checks

@@ -23,7 +23,7 @@ def examined(described: dict[str, Any], location: str = "europe-west1") -> dict[
     project = examination.Project(Cloud(changes), PROJECT)
     order = list(Verdict)
     findings: dict[str, Finding] = {}
-    for each in examination.examine(parse(described), "gate-sweep", project):
+    for each in examination.examine(parse(described), project):
         known = findings.get(each.check, each)
         findings[each.check] = max(known, each, key=lambda one: order.index(one.verdict))
     return findings
@@ -142,7 +142,7 @@ def test_a_gate_without_what_it_needs_fails(gate: str, lacking: list[str]) -> No
     values = {**ENVIRONMENT, "GATE": gate, "SOURCE_BUCKET": ""}
     described = description(service={"environmentVariables": values})
     project = examination.Project(Cloud({BUCKET: {"location": "EUROPE-WEST1"}}), PROJECT)
-    found = examination.examine(parse(described), "gate-sweep", project)
+    found = examination.examine(parse(described), project)
     told = [one.what for one in found if one.check == "settings" and "gate-sweep" not in one.where]
     assert len(told) == len(lacking)
     assert all(part in what for part, what in zip(lacking, told, strict=True))
@@ -158,7 +158,7 @@ def test_output_beside_the_source_prefix_passes() -> None:
 def test_a_bucket_that_may_not_be_seen_is_unchecked() -> None:
     """A12: where the bucket cannot be asked for, the location is neither sound nor wrong."""
     project = examination.Project(Cloud({BUCKET: None}), PROJECT)
-    findings = tuple(examination.examine(parse(description()), "gate-sweep", project))
+    findings = tuple(examination.examine(parse(description()), project))
     assert worst(findings) is Verdict.UNCHECKED
     [found] = [each for each in findings if each.verdict is Verdict.UNCHECKED]
     assert (found.check, str(found)) == ("trigger_location", "gcloud: 403; try it by hand")
