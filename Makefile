@@ -28,7 +28,7 @@ help:
 	@echo 'make test-lowest  run unit, contract and scenario tests on the lowest supported versions'
 	@echo 'make lint         check style, format and types'
 	@echo 'make fuzz         feed damaged files to the reader, SECONDS=60 for each kind'
-	@echo 'make simulate     play SEEDS=10000 histories FROM=0, STATE=firestore or blobs; one alone is told in full'
+	@echo 'make simulate     play SEEDS=10000 histories FROM=0, by STATE, GATE and EXECUTOR; one alone is told in full'
 	@echo 'make mutate       change the core in every small way, take each guard away, see a test fail for each'
 	@echo 'make docs         write the tables of docs/ anew from the code'
 	@echo 'make deployable   import the target with production requirements only'

@@ -12,6 +12,15 @@ from gate.terminal import safe
 
 SHOWN_ROWS = 10
 _LABEL_CHARACTERS = 10
+# What a report counts of its geometries, as a person is told of it.
+_ODD = {
+    "null": "null",
+    "empty": "empty",
+    "not_finite": "not finite",
+    "collapsed": "collapsed",
+    "measures_dropped": "without their M values",
+    "heights_dropped": "without their Z values",
+}
 _COLUMN_CHARACTERS = 32
 
 
@@ -60,7 +69,7 @@ def _read(report: Mapping[str, Any]) -> Iterator[str]:
     counts = ", ".join(f"{rows[name]:,} {name}" for name in ("loaded", "deleted", "rejected"))
     yield from _entry("rows", [f"{rows['in_file']:,} in the file: {counts}"])
     types = ", ".join(geometry["types"]) or "none"
-    odd = [f"{geometry[name]:,} {name}" for name in ("null", "empty") if geometry[name]]
+    odd = [f"{geometry[name]:,} {called}" for name, called in _ODD.items() if geometry[name]]
     yield from _entry("geometry", [", ".join([f"{geometry['file_type']}: {types}", *odd])])
     if geometry["bounds"]:
         yield from _entry("bounds", [" ".join(f"{number:.10g}" for number in geometry["bounds"])])

@@ -109,7 +109,7 @@ variable "sink" {
 # --- the functions -----------------------------------------------------------------
 
 variable "memory" {
-  description = "The memory of an instance. Its temporary folder, where bundles lie while they are read, is part of it."
+  description = "The memory of an instance. Its temporary folder, where archives and small bundles lie while they are read, is part of it."
   type        = string
   default     = "2Gi"
 

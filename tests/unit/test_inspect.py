@@ -649,7 +649,17 @@ def test_odd_fields_and_counts_are_shown() -> None:
     """Case 28: a renamed field shows both names; null geometries are counted; no CRS is none."""
     report = {
         "rows": {"in_file": 2000, "loaded": 1999, "deleted": 1, "rejected": 0},
-        "geometry": {"file_type": "Point", "types": [], "bounds": None, "null": 3, "empty": 0},
+        "geometry": {
+            "file_type": "Point",
+            "types": [],
+            "bounds": None,
+            "null": 3,
+            "empty": 0,
+            "not_finite": 0,
+            "collapsed": 2,
+            "measures_dropped": 1000,
+            "heights_dropped": 0,
+        },
         "crs": {
             "name": "",
             "source": "missing",
@@ -666,7 +676,8 @@ def test_odd_fields_and_counts_are_shown() -> None:
     text = as_text([Inspected("a", "", report, ())])
 
     assert "  rows      2,000 in the file: 1,999 loaded, 1 deleted, 0 rejected\n" in text
-    assert "  geometry  Point: none, 3 null\n  crs       none (missing)\n" in text
+    assert "Point: none, 3 null, 2 collapsed, 1,000 without their M values\n" in text
+    assert "\n  crs       none (missing)\n" in text
     assert "            taken for EPSG:25832, with a confidence of 70 %\n" in text
     assert "            transformed to EPSG:4326 by UTM zone 32N\n" in text
     assert "  fields    NAME               string           C(4)\n" in text

@@ -77,7 +77,9 @@ def test_who_runs_no_job_need_not_be_ready(monkeypatch: pytest.MonkeyPatch) -> N
     }
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", tasks["STORAGE_EMULATOR_HOST"])
     monkeypatch.setenv("CLOUD_TASKS_EMULATOR_HOST", tasks["CLOUD_TASKS_EMULATOR_HOST"])
-    assert wiring.Gate(load({"SINK": "gs://datasets/out", **tasks})).sweep
+    gate = wiring.Gate(load({"SINK": "gs://datasets/out", **tasks}))
+    assert gate.sweep
+    assert gate.run is gate.handover
 
 
 @pytest.mark.parametrize(
