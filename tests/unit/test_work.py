@@ -89,14 +89,6 @@ def test_a_failed_attempt_is_called_again_and_slows_nobody_down(
     assert line(capsys)["decision"] == "in_progress"
 
 
-@pytest.mark.parametrize("method", ["get", "put", "delete"])
-def test_work_is_posted(worker: FlaskClient, world: World, method: str) -> None:
-    """A13: whoever merely looks at the address starts nothing."""
-    response = getattr(worker, method)("/")
-    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-    assert world.faults.calls == []
-
-
 def test_what_has_ended_succeeds(worker: FlaskClient, world: World) -> None:
     """A1: a call that comes twice succeeds twice."""
     task = payload(world)
