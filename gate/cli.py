@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -286,10 +287,11 @@ def addresses(stack: Stack) -> str:
     """Return what a person needs to use a running stack."""
     from gate.local.stack import DEAD_LETTER_SUBSCRIPTION, SOURCE_BUCKET
 
-    exports = "\n".join(f"  export {name}={value}" for name, value in stack.environment.items())
+    told = stack.environment
+    exports = "\n".join(f"  export {name}={shlex.quote(text)}" for name, text in told.items())
     return (
         f"upload to    gs://{SOURCE_BUCKET}\n"
-        f"datasets in  {stack.environment['SINK']}\n"
+        f"datasets in  {told['SINK']}\n"
         f"function     {stack.function_url}\n"
         f"dead letters subscription {DEAD_LETTER_SUBSCRIPTION}\n"
         f"logs         {stack.folder}\n"

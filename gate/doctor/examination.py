@@ -78,8 +78,7 @@ def examine(
     if function.trigger and function.trigger.bucket:
         yield from _tried("grants", _notified(function, project))
     tasking = loaded.tasks if loaded and loaded.tasks.queue else None
-    stated = {"sweep": sweep_name, **({"work": work_name} if tasking else {})}
-    names = called.names(function, stated)
+    names = called.names(function, {"sweep": sweep_name, "work": work_name})
     yield from _tried("sweep", _sweep(function, names, project))
     if tasking:
         yield from _tried("queue", _queue(function, tasking, project))

@@ -94,8 +94,6 @@ def finalized(bucket: str, pin: Pin) -> Message:
 class BareStack(Stack):
     """A running stack without emulators; see `Stack`."""
 
-    buckets = (*Stack.buckets, STATE_BUCKET)
-
     @property
     def environment(self) -> dict[str, str]:
         """Return what clients and the function need to be told to use this stack."""

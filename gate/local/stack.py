@@ -36,7 +36,8 @@ from gate.local.processes import LOOPBACK, ChildError, answers, post
 from gate.local.scheduler import Scheduler
 from gate.local.tools import Tools, find_tools
 from gate.local.topics import Events, Topics
-from gate.settings import load
+from gate.settings import Settings, load
+from gate.variables import VARIABLES
 
 if TYPE_CHECKING:
     from gate.local.task_queue import TaskQueue
@@ -59,7 +60,8 @@ class Stack:
     """A running stack, as a context manager.
 
     `settings` are environment variables for the function alone, on top of
-    `environment` and of this process's own. `main` is the file that holds the
+    `environment` and of this process's own. A bucket that they keep the state in is
+    made. `main` is the file that holds the
     function, `target` its name in there. Logs go to `folder`, which stays.
     With `postgis`, layers go to tables of a PostgreSQL server that is started too.
 
@@ -68,8 +70,6 @@ class Stack:
     not start; nothing is left running then. If a port was taken
     by somebody else in the meantime, all is started once more on other ports.
     """
-
-    buckets: tuple[str, ...] = (SOURCE_BUCKET, SINK_BUCKET)
 
     def __init__(
         self,
@@ -97,9 +97,14 @@ class Stack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what clients and the function need to be told to use this stack."""
+        """Return what clients and the function need to be told to use this stack.
+
+        The settings that this process was started with are among it.
+        """
         bucket = f"gs://{SINK_BUCKET}/layers"
+        stated = {one.name: os.environ.get(one.name, "") for one in VARIABLES}
         told = {
+            **{name: text for name, text in stated.items() if text},
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "FIRESTORE_EMULATOR_HOST": self.addresses.firestore,
             "PUBSUB_EMULATOR_HOST": self.addresses.pubsub,
@@ -118,6 +123,18 @@ class Stack:
         if any(name in os.environ or name.upper() in os.environ for name in _PROXIES):
             told["NO_PROXY"] = told["no_proxy"] = LOOPBACK
         return told
+
+    @property
+    def deployed(self) -> Settings:
+        """Return the settings of the function; raises `SettingsError` if it would refuse them."""
+        return load({**os.environ, **self.environment, **self._settings})
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """Return the buckets that the function needs; raises as `deployed` does."""
+        kept = self.deployed.state
+        needed = (SOURCE_BUCKET, SINK_BUCKET, *((kept.bucket,) if kept else ()))
+        return tuple(dict.fromkeys(needed))
 
     @property
     def has_tasks(self) -> bool:
@@ -194,7 +211,7 @@ class Stack:
     # --- starting and ending --------------------------------------------------
 
     def __enter__(self) -> Stack:
-        load({**os.environ, **self.environment, **self._settings})
+        _ = self.deployed
         tools = self._find_tools()
         try:
             try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from gate import cli, settings
+from gate.local.bare import BareStack
 from gate.local.processes import ChildError
 from gate.local.stack import MAIN, SOURCE_BUCKET, Stack
 
@@ -44,6 +46,47 @@ def test_with_postgis_the_sink_is_a_database_on_loopback(tmp_path: Path) -> None
     stack = Stack(postgis=True, folder=tmp_path)
     told = str(settings.load(stack.environment).sink)
     assert told == f"postgresql://{stack.addresses.database}/gis"
+
+
+def test_clients_are_told_the_settings_that_the_function_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Case 54: a command in another terminal finds the jobs where this stack keeps them."""
+    stated = {
+        "STATE": "blobs",
+        "STATE_URI": "gs://state/gate",
+        "EXECUTOR": "tasks",
+        "FIRESTORE_DATABASE": "(default)",
+    }
+    for name, text in {**stated, "SINK": "gs://elsewhere/of?format=gpkg"}.items():
+        monkeypatch.setenv(name, text)
+    stack = Stack(folder=tmp_path)
+    printed = cli.addresses(stack).splitlines()
+    exported = dict(
+        shlex.split(line)[1].split("=", 1) for line in printed if line.startswith("  export ")
+    )
+    assert "  export FIRESTORE_DATABASE='(default)'" in printed
+    assert exported == stack.environment
+    assert exported.items() >= stated.items()
+    assert settings.load(exported) == stack.deployed
+    assert exported["SINK"] == "gs://datasets/layers"
+
+
+@pytest.mark.parametrize(
+    ("uri", "buckets"),
+    [
+        ("gs://kept/gate", ("uploads", "datasets", "kept")),
+        ("gs://datasets/state", ("uploads", "datasets")),
+    ],
+)
+def test_the_bucket_that_keeps_the_state_is_one_of_the_stack(
+    tmp_path: Path, uri: str, buckets: tuple[str, ...]
+) -> None:
+    """Case 54: what `STATE_URI` names is there before the function asks for it, and once."""
+    stack = Stack({"STATE": "blobs", "STATE_URI": uri}, folder=tmp_path)
+    assert stack.buckets == buckets
+    assert Stack(folder=tmp_path).buckets == ("uploads", "datasets")
+    assert BareStack(folder=tmp_path).buckets == ("uploads", "datasets", "state")
 
 
 def test_a_stack_that_does_not_run_has_no_topics(tmp_path: Path) -> None:
