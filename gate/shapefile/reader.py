@@ -55,6 +55,10 @@ GEOMETRY = "geometry"
 REJECTS = "rejects.ndjson"
 
 
+# A little over 4 MiB, from where on numpy asks for huge pages.
+BATCH_BYTES = 17 << 18
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How to read.
@@ -65,7 +69,7 @@ class ReadOptions:
     decode is refused.
     """
 
-    batch_bytes: int = 5 << 20
+    batch_bytes: int = BATCH_BYTES
     overrides: Overrides = NOTHING
     policies: Policies = DEFAULTS
     memory_bytes: int = headers.ANY_MEMORY
