@@ -114,7 +114,6 @@ class BareStack(Stack):
             lambda: self._start_bare(tools),
             lambda: self._start_function(self._settings),
             lambda: self._start_sweep(self._settings),
-            *((self.start_tasks,) if self.has_tasks else ()),
         )
 
     def _start_bare(self, tools: Tools) -> None:

@@ -14,6 +14,7 @@ from gate.errors import ConfigurationError, PermissionDeniedError, StorageBusyEr
 from gate.events import ObjectFinalized
 from gate.intake import Outcome
 from gate.job import State
+from gate.names import Component
 from tests.scenarios.gates import ENVIRONMENTS
 from tests.world import (
     ALL_PARTS,
@@ -94,6 +95,19 @@ def test_a_whole_bundle_costs_one_listing(world: World) -> None:
     assert world.deliver(shape) is Answer.ACK
     assert world.outcomes[-1] is Outcome.DUPLICATE
     assert world.faults.calls == ["source.siblings", "store.record", "store.read"]
+
+
+def test_what_a_pass_has_recorded_costs_no_second_listing(world: World) -> None:
+    """C1, H6: where a listing shows nothing new, it is not asked again for sidecars."""
+    events = world.upload_bundle("in/roads")
+    for event in events:
+        component = world.intake.admitted(event)
+        assert isinstance(component, Component)
+        world.intake.note(component, event.generation)
+    world.faults.calls.clear()
+    world.deliver(next(event for event in events if event.name.endswith(".shp")))
+    before = world.faults.calls.index("store.dispatch")
+    assert world.faults.calls[:before].count("source.siblings") == 1
 
 
 def test_an_event_of_an_older_generation_takes_what_is_live(world: World) -> None:

@@ -254,6 +254,9 @@ def test_the_verifying_gate_needs_the_name_of_its_bucket() -> None:
     with pytest.raises(SettingsError, match="nothing but the pass over it sees") as caught:
         load({**LEAST, "GATE": "verify"})
     assert len(caught.value.problems) == 1
+    with pytest.raises(SettingsError) as caught:
+        load({**LEAST, "GATE": "verify", "SOURCE_BUCKET": "gs://uploads"})
+    assert [problem[:30] for problem in caught.value.problems] == ["SOURCE_BUCKET: 'gs://uploads' "]
     assert for_reading({"GATE": "verify"}).gate.kind is GateKind.MANIFEST
 
 
