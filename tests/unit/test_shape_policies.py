@@ -76,14 +76,14 @@ def test_case_13_what_collapses_is_left_out_where_the_policy_says_so(
     collapsed: Shape, whole: Shape, choice: RowPolicy, reader: Reader, tmp_path: Path
 ) -> None:
     """Case 13: it is counted with its row number; what is whole, empty or null is loaded."""
-    empty = Shape(whole.kind, ())
-    shapes = [whole, collapsed, null(), empty, collapsed, whole]
+    empty, of_nothing = Shape(whole.kind, ()), Shape(whole.kind, ((),))
+    shapes = [whole, collapsed, null(), empty, of_nothing, collapsed, whole]
     bundle = layer(shapes, kind=whole.kind)
     reading = read(bundle, tmp_path, reader=reader, collapsed_geometry=choice)
-    assert reading.column("ID") == [1, 3, 4, 6]
+    assert reading.column("ID") == [1, 3, 4, 5, 7]
     (problem,) = reading.report.rejects
     assert (problem.reason, problem.count) == ("collapsed_geometry", 2)
-    assert [example.row for example in problem.examples] == [2, 5]
+    assert [example.row for example in problem.examples] == [2, 6]
     assert reading.report.geometry.collapsed == 0
     assert reading.report.policies["collapsed_geometry"] == choice.value
 
