@@ -2,7 +2,8 @@
 
 A .shp aligns its records to two bytes and WKB to none, so neither can be viewed
 as numbers. Items of raw bytes have no alignment: a view that holds one at every
-byte lets numpy copy thousands of them in one step.
+byte lets numpy copy thousands of them in one step. Runs of items are values of a
+binary column, of which Arrow takes some; other threads go on meanwhile.
 """
 
 from __future__ import annotations
@@ -13,19 +14,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-# Runs of at least so many items on average are copied one by one: fewer, and
-# the step from one to the next costs more than an index of every item.
-LONG_RUN = 48
-
 SCRATCH_LIMIT_BYTES = 8 << 20
 
-STRETCH_ITEMS = 1 << 15
+STRETCH_ITEMS = 1 << 17
 
 
 class Scratch(threading.local):
@@ -48,9 +46,6 @@ class Scratch(threading.local):
         if count > len(self._kept):
             self._kept = np.empty(count)
         return self._kept[:count]
-
-
-_SCRATCH = Scratch()
 
 
 def picked(content: Bytes, offsets: Integers, item_bytes: int) -> Bytes:
@@ -87,50 +82,84 @@ def starts_of(lengths: Integers) -> Integers:
     return starts
 
 
-def picked_runs(
-    content: Bytes,
-    offsets: Integers,
-    first: Integers,
-    item_bytes: int,
-    scratch: Scratch | None = None,
-) -> Bytes:
+def room(size: int) -> Bytes:
+    """Return fresh bytes from Arrow's pool, which has its memory in large pages and uses it again.
+
+    Fresh memory of the system costs a page fault for every 4 kB.
+    """
+    return np.frombuffer(pa.allocate_buffer(size), np.uint8)
+
+
+def picked_runs(content: Bytes, offsets: Integers, first: Integers, item_bytes: int) -> Bytes:
     """Return runs of items, one after the other; run i has the items `first[i]` to `first[i+1]`.
 
-    Each run begins at its byte offset in `content`. The items, of whole numbers of
-    8 bytes, may lie in `scratch`.
+    Each run begins at its byte offset in `content`.
     """
-    if not _are_long(first):
-        return picked(content, _places(offsets, first, item_bytes), item_bytes)
-    size = int(first[-1]) * item_bytes
-    runs = scratch.floats(size // 8).view(np.uint8) if scratch else np.empty(size, np.uint8)
-    # Views of memory copy with less ado than arrays, and do not let the next thread in each time.
-    source, target = content.data, runs.data
-    ends = (first * item_bytes).tolist()
-    for index, offset in enumerate(offsets.tolist()):
-        start, stop = ends[index], ends[index + 1]
-        target[start:stop] = source[offset : offset + stop - start]
-    return runs
+    ends = offsets + np.diff(first) * item_bytes
+    order, places = None, np.arange(len(offsets))
+    if (offsets[1:] < ends[:-1]).any():
+        order = np.argsort(offsets, kind="stable")
+        places[order] = np.arange(len(offsets))
+        offsets, ends = offsets[order], ends[order]
+        if (offsets[1:] < ends[:-1]).any():  # They share bytes.
+            return picked(content, _places(offsets[places], first, item_bytes), item_bytes)
+    # What lies between the runs makes a value as well.
+    bounds = np.zeros(2 * len(offsets) + 1, np.int64)
+    bounds[1::2], bounds[2::2] = offsets, ends
+    taken, _ = _taken(content, bounds, 2 * places + 1)
+    return taken
 
 
-def put_runs(
-    content: Bytes, offsets: Integers, first: Integers, items: npt.NDArray[Any], backwards: Mask
-) -> None:
-    """Write runs of items of raw bytes, each at its byte offset, some from last to first."""
-    if not len(offsets):
-        return
-    item_bytes = items.dtype.itemsize
-    if not _are_long(first):
-        step = np.where(backwards, -item_bytes, item_bytes)
-        begins = offsets + np.where(backwards, (np.diff(first) - 1) * item_bytes, 0)
-        places = np.repeat(begins - step * first[:-1], np.diff(first))
-        places += np.repeat(step, np.diff(first)) * np.arange(len(items))
-        _every(content, item_bytes)[places] = items
-        return
-    for start, stop in stretches(first):
-        some = items[first[start] : first[stop]]
-        _put_long(
-            content, offsets[start:stop], first[start : stop + 1], some, backwards[start:stop]
-        )
+def interleaved(
+    heads: Bytes,
+    head_ends: Integers,
+    items: npt.NDArray[np.void],
+    first: Integers,
+    order: Integers | None = None,
+    backwards: Mask | None = None,
+) -> tuple[Bytes, Integers]:
+    """Return heads and runs of items in turns, and where each run ends.
+
+    Head i ends at `head_ends[i]` and is followed by run `order[i]` (i, where there
+    is no order), which has the items `first[run]` to `first[run+1]`, from last to
+    first if `backwards[run]`.
+    """
+    count = len(head_ends)
+    order = np.arange(count) if order is None else order
+    turned = np.zeros(count, np.bool_) if backwards is None else backwards[order]
+    edges, size = [np.zeros(1, np.int64), head_ends], heads.size
+    runs = first * items.dtype.itemsize
+    wanted = np.empty(2 * count, np.int64)
+    wanted[0::2] = np.arange(count)
+    pieces: list[npt.NDArray[Any]] = [heads]
+    values = count
+    if not turned.all():
+        edges.append(size + runs[1:])
+        wanted[1::2] = values + order
+        pieces.append(items)
+        size, values = size + items.nbytes, values + count
+    if turned.any():
+        # All items in one step from last to first: the last run is the first one then.
+        edges.append(size + runs[-1] - runs[-2::-1])
+        wanted[1::2][turned] = values + count - 1 - order[turned]
+        pieces.append(items[::-1])
+        size += items.nbytes
+    source = room(size)
+    at = 0
+    for piece in pieces:
+        source[at : at + piece.nbytes].view(piece.dtype)[:] = piece
+        at += piece.nbytes
+    content, ends = _taken(source, np.concatenate(edges), wanted)
+    return content, ends[1::2]
+
+
+def _taken(content: Bytes, bounds: Integers, wanted: Integers) -> tuple[Bytes, Integers]:
+    """Return some of the values between bounds, one after the other, and where each ends."""
+    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(content)]
+    values = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    _, ends, taken = values.take(pa.array(wanted)).buffers()
+    found = np.frombuffer(taken, np.uint8) if taken else np.empty(0, np.uint8)
+    return found, np.frombuffer(ends, np.int32)[1 : len(wanted) + 1].astype(np.int64)
 
 
 def stretches(first: Integers) -> Iterator[tuple[int, int]]:
@@ -144,28 +173,6 @@ def stretches(first: Integers) -> Iterator[tuple[int, int]]:
         stop = max(fitting, start + 1)
         yield start, stop
         start = stop
-
-
-def _put_long(
-    content: Bytes, offsets: Integers, first: Integers, items: npt.NDArray[Any], backwards: Mask
-) -> None:
-    """Write runs one by one; those that go backwards are turned before, all in one step."""
-    source = items.view(np.uint8).data
-    turned = source
-    if backwards.any():
-        room = _SCRATCH.floats(len(source) // 8).view(items.dtype)
-        room[:] = items[::-1]
-        turned = room.view(np.uint8).data
-    target, last = content.data, len(source)
-    ends = ((first - first[0]) * items.dtype.itemsize).tolist()
-    for index, (offset, back) in enumerate(zip(offsets.tolist(), backwards.tolist(), strict=True)):
-        start, stop = ends[index], ends[index + 1]
-        run = turned[last - stop : last - start] if back else source[start:stop]
-        target[offset : offset + stop - start] = run
-
-
-def _are_long(first: Integers) -> bool:
-    return len(first) > 1 and int(first[-1]) >= LONG_RUN * (len(first) - 1)
 
 
 def _places(offsets: Integers, first: Integers, item_bytes: int) -> Integers:

@@ -10,8 +10,6 @@ from gate import gather
 from gate.gather import Floats, Integers, Mask
 from gate.shapefile.records import MULTIPOINTS, POINTS, POLYGONS, WITH_Z, Block, Records
 
-_SCRATCH = gather.Scratch()
-
 # Where, from the start of a record, the numbers begin that follow the counts.
 _POINT_PLACE, _MULTIPOINT_PLACE, _PARTS_PLACE = 12, 48, 52
 
@@ -55,7 +53,6 @@ def parts_of(
     rows: Mask,
     least: int,
     *,
-    brief: bool = False,
     flat: bool = False,
 ) -> tuple[Mask, Parts]:
     """Return those of `rows` that are plain so far, and their parts.
@@ -64,8 +61,7 @@ def parts_of(
     positions, follow each other from the first position on; of a polygon, x and y
     are left to `gate.shapefile.rings.organise`. The records have been checked
     (`Records.check`). A point, and a multipoint, is one part. With `flat`,
-    positions are x and y alone. Parts that are `brief` may be overwritten by the next
-    call in the same thread.
+    positions are x and y alone.
     """
     if records.kind in (*POINTS, *MULTIPOINTS):
         rows = only(rows, block.points[rows] > 0)
@@ -75,12 +71,12 @@ def parts_of(
     else:
         rows = only(rows, (block.parts[rows] > 0) & (block.points[rows] > 0))
         good, record, lengths = _part_table(block, rows, least)
-        rows, record, lengths = only(rows, good), record[good[record]], lengths[good[record]]
-        record = (np.cumsum(good) - 1)[record]
+        if not good.all():
+            rows, held = only(rows, good), good[record]
+            record, lengths = (np.cumsum(good) - 1)[record[held]], lengths[held]
         begins = block.offset_bytes[rows] + _PARTS_PLACE + 4 * block.parts[rows]
-    scratch = _SCRATCH if brief else None
     has_z = records.kind in WITH_Z and not flat
-    positions = _positions(records, block, begins, rows, scratch, has_z=has_z)
+    positions = _positions(records, block, begins, rows, has_z=has_z)
     parts = Parts(record, gather.starts_of(lengths), positions)
     # One sum tells it for all, since whatever is not finite stays so in it.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -97,6 +93,9 @@ def parts_of(
 def _part_table(block: Block, rows: Mask, least: int) -> tuple[Mask, Integers, Integers]:
     """Return which records have parts in order, and of each part its record and length."""
     offsets, counts, points = block.offset_bytes[rows], block.parts[rows], block.points[rows]
+    if (counts == 1).all():
+        starts = gather.integers(block.content, offsets + _PARTS_PLACE)
+        return (starts == 0) & (points >= least), np.arange(len(counts)), points
     record = np.repeat(np.arange(len(counts)), counts)
     begins = gather.starts_of(counts)
     within = np.arange(len(record)) - begins[record]
@@ -113,7 +112,6 @@ def _positions(
     block: Block,
     begins: Integers,
     rows: Mask,
-    scratch: gather.Scratch | None,
     *,
     has_z: bool,
 ) -> Floats:
@@ -122,7 +120,7 @@ def _positions(
     if records.kind in POINTS:
         axes = 3 if has_z else 2
         return gather.picked(content, begins, 8 * axes).view("<f8").reshape(-1, axes)
-    picked = gather.picked_runs(content, begins, first, 16, scratch)
+    picked = gather.picked_runs(content, begins, first, 16)
     flat = picked.view("<f8").reshape(-1, 2)
     if not has_z:
         return flat

@@ -11,7 +11,7 @@ Layout of WKB: OGC 06-103r4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,6 @@ from gate.shapefile.rings import Rings
 _HEAD = np.dtype([("order", "u1"), ("code", "<u4")])
 _COUNTED = np.dtype([("order", "u1"), ("code", "<u4"), ("count", "<u4")])
 _COUNT = np.dtype("<u4")
-# Less than the page of any system.
-_PAGE_BYTES = 1024
 
 
 def _nowhere() -> Integers:
@@ -86,16 +84,16 @@ def decode(
     has_z = kind in WITH_Z and not flat
     found: Rings | None = None
     if kind in POINTS:
-        shapes, parts = parts_of(records, block, shapes, 1, brief=True, flat=flat)
+        shapes, parts = parts_of(records, block, shapes, 1, flat=flat)
         name, packed = "Point", _points(parts, has_z)
     elif kind in MULTIPOINTS:
-        shapes, parts = parts_of(records, block, shapes, 1, brief=True, flat=flat)
+        shapes, parts = parts_of(records, block, shapes, 1, flat=flat)
         name, packed = "MultiPoint", _multipoints(parts, has_z)
     elif kind in LINES:
-        shapes, parts = parts_of(records, block, shapes, 2, brief=True, flat=flat)
+        shapes, parts = parts_of(records, block, shapes, 2, flat=flat)
         name, packed = "LineString", _lines(parts, has_z, multi)
     elif kind in POLYGONS:
-        shapes, parts = parts_of(records, block, shapes, 4, brief=not keep_rings, flat=flat)
+        shapes, parts = parts_of(records, block, shapes, 4, flat=flat)
         certain, found = rings.organise(parts)
         shapes, parts = only(shapes, certain), found.parts
         name, packed = "Polygon", _polygons(found, has_z, multi)
@@ -136,24 +134,19 @@ def _points(parts: Parts, has_z: bool) -> _Packed:
 
 def _multipoints(parts: Parts, has_z: bool) -> _Packed:
     points, _ = _points(parts, has_z)
-    item_bytes = points.size // max(len(parts.positions), 1)
-    starts = gather.starts_of(_COUNTED.itemsize + item_bytes * parts.lengths)
-    content = np.empty(int(starts[-1]), np.uint8)
-    gather.put(content, starts[:-1], _counted(_code("MultiPoint", has_z), parts.lengths))
-    items = points.view(np.dtype((np.void, item_bytes)))
-    forwards = np.zeros(len(parts.record), np.bool_)
-    gather.put_runs(content, starts[:-1] + _COUNTED.itemsize, parts.first, items, forwards)
-    return content, starts
+    items = points.view(np.dtype((np.void, points.size // max(len(parts.positions), 1))))
+    heads = _counted(_code("MultiPoint", has_z), parts.lengths).view(np.uint8)
+    ends = np.arange(1, len(parts.record) + 1) * _COUNTED.itemsize
+    content, ends = gather.interleaved(heads, ends, items, parts.first)
+    return content, np.append(0, ends)
 
 
 def _lines(parts: Parts, has_z: bool, multi: bool) -> _Packed:
     heads = _counted(_code("LineString", has_z), parts.lengths)
-    frame = _Frame(parts.record, heads, np.ones(len(heads), np.bool_), 0)
-    sizes = _position_bytes(parts) * parts.lengths
-    content, places, starts = frame.laid(sizes, _code("MultiLineString", has_z) if multi else 0)
-    forwards = np.zeros(len(heads), np.bool_)
-    gather.put_runs(content, places, parts.first, _items(parts), forwards)
-    return content, starts
+    frame = _Frame(parts.record, heads, np.ones(len(heads), np.bool_))
+    laid, ends = frame.laid(_code("MultiLineString", has_z) if multi else 0)
+    content, ends = gather.interleaved(laid, ends, _items(parts), parts.first)
+    return content, frame.starts(ends)
 
 
 def _polygons(found: Rings, has_z: bool, multi: bool) -> _Packed:
@@ -161,53 +154,73 @@ def _polygons(found: Rings, has_z: bool, multi: bool) -> _Packed:
     is_shell = found.is_shell[order]
     of_shell = np.diff(np.append(np.flatnonzero(is_shell), len(order)))
     heads = _counted(_code("Polygon", has_z), of_shell)
-    frame = _Frame(parts.record[order], heads, is_shell, _COUNT.itemsize)
-    lengths = parts.lengths[order]
-    sizes = _position_bytes(parts) * lengths
-    content, places, starts = frame.laid(sizes, _code("MultiPolygon", has_z) if multi else 0)
-    gather.put(content, places - _COUNT.itemsize, lengths.astype(_COUNT))
-    in_file = np.empty_like(places)
-    in_file[order] = places
+    frame = _Frame(parts.record[order], heads, is_shell, parts.lengths[order])
+    laid, ends = frame.laid(_code("MultiPolygon", has_z) if multi else 0)
     backwards = found.clockwise == found.is_shell
-    gather.put_runs(content, in_file, parts.first, _items(parts), backwards)
-    return content, starts
+    content, ends = gather.interleaved(laid, ends, _items(parts), parts.first, order, backwards)
+    return content, frame.starts(ends)
 
 
-@dataclass(frozen=True, slots=True)
 class _Frame:
-    """The heads between the positions of geometries: parts in the order of their output.
+    """What stands before the positions of each part, the parts in the order of their output.
 
     `record` is the record of each part, `heads` belong to those parts that
-    `is_headed` tells, and `count_bytes` stand right before the positions.
+    `is_headed` tells (of the only part of a record, always), and `counts`, if
+    there are any, stand right before the positions.
     """
 
-    record: Integers
-    heads: npt.NDArray[np.void]
-    is_headed: Mask
-    count_bytes: int
+    def __init__(
+        self,
+        record: Integers,
+        heads: npt.NDArray[np.void],
+        is_headed: Mask,
+        counts: Integers | None = None,
+    ) -> None:
+        self._record = record
+        self._heads = heads
+        self._is_headed = is_headed
+        self._counts = counts
+        self._begins = np.flatnonzero(np.diff(record, prepend=-1))
 
-    def laid(self, sizes: Integers, multi: int) -> tuple[Bytes, Integers, Integers]:
-        """Return bytes with the heads in place, where positions go, and where records start.
+    def laid(self, multi: int) -> tuple[Bytes, Integers]:
+        """Return all that stands before positions, and where that of each part ends.
 
-        `sizes` are the bytes of the positions, `multi` the code of the type around
-        the parts of one record, 0 for none.
+        `multi` is the code of the type around the parts of one record, 0 for none.
         """
-        begins = np.flatnonzero(np.diff(self.record, prepend=-1))
-        before = np.where(self.is_headed, _COUNTED.itemsize, 0)
+        if len(self._begins) == len(self._record):
+            return self._alike(multi)
+        count_bytes = 0 if self._counts is None else _COUNT.itemsize
+        sizes = np.where(self._is_headed, _COUNTED.itemsize, 0) + count_bytes
         if multi:
-            before[begins] += _COUNTED.itemsize
-        ends = np.cumsum(before + self.count_bytes + sizes)
-        content = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-        # Fetches its pages in one step that lets other threads work; later ones do not.
-        content[::_PAGE_BYTES] = 0
-        places = ends - sizes
-        starts = np.append(0, ends[np.append(begins[1:], len(ends)) - 1]) if len(ends) else begins
+            sizes[self._begins] += _COUNTED.itemsize
+        ends = np.cumsum(sizes)
+        content = np.empty(int(ends[-1]), np.uint8)
         if multi:
-            headed = np.bincount(self.record[self.is_headed], minlength=len(begins))
-            gather.put(content, starts[:-1], _counted(multi, headed))
-        heads_at = places[self.is_headed] - self.count_bytes - _COUNTED.itemsize
-        gather.put(content, heads_at, self.heads)
-        return content, places, starts
+            headed = np.bincount(self._record[self._is_headed], minlength=len(self._begins))
+            gather.put(content, (ends - sizes)[self._begins], _counted(multi, headed))
+        gather.put(content, ends[self._is_headed] - count_bytes - _COUNTED.itemsize, self._heads)
+        if self._counts is not None:
+            gather.put(content, ends - count_bytes, self._counts.astype(_COUNT))
+        return content, ends
+
+    def _alike(self, multi: int) -> tuple[Bytes, Integers]:
+        """Do the same for records of one part each."""
+        fields: dict[str, np.dtype[Any]] = {"multi": _COUNTED} if multi else {}
+        fields["head"] = _COUNTED
+        if self._counts is not None:
+            fields["count"] = _COUNT
+        content = np.empty(len(self._record), np.dtype(list(fields.items())))
+        if multi:
+            content["multi"] = _counted(multi, 1)
+        content["head"] = self._heads
+        if self._counts is not None:
+            content["count"] = self._counts
+        return content.view(np.uint8), np.arange(1, len(content) + 1) * content.itemsize
+
+    def starts(self, ends: Integers) -> Integers:
+        """Return where each record starts, and where the last one ends, if parts end so."""
+        starts: Integers = np.append(0, ends)[np.append(self._begins, len(ends))]
+        return starts
 
 
 def _binary(packed: _Packed, null: Mask) -> pa.BinaryArray:
@@ -246,8 +259,8 @@ def _position_bytes(parts: Parts) -> int:
     return 8 * int(parts.positions.shape[1])
 
 
-def _counted(code: int, counts: Integers) -> npt.NDArray[np.void]:
-    heads = np.empty(len(counts), _COUNTED)
+def _counted(code: int, counts: Integers | int) -> npt.NDArray[np.void]:
+    heads = np.empty(np.shape(counts), _COUNTED)
     heads["order"], heads["code"], heads["count"] = 1, code, counts
     return heads
 

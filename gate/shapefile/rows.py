@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -42,9 +42,12 @@ BATCH_ROWS = 3 << 12
 # How many batches wait for the decoding of their plain geometry, for the check
 # of their polygons, and for their use. More of them cost memory and gain nothing.
 PREPARED_BATCHES = 1
-CHECKED_BATCHES = 2
+CHECKED_BATCHES = 1
 READY_BATCHES = 1
 MAX_THREADS = 4
+# What decodes leaves a core to the thread that reads values: threads that hold each
+# other up make long rings a tenth dearer. The check of polygons does not need Python.
+_DECODE, _CHECK = range(2)
 
 
 # From the rows of the table, which of them are live, which of them are loaded, and
@@ -79,7 +82,7 @@ class Rows:
         self._schema = schema
         self._batch_bytes = min(batch_bytes, BATCH_LIMIT_BYTES)
         self._running: Running | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: tuple[ThreadPoolExecutor, ...] = ()
         self._closed = False
         self.loaded = self.deleted = 0
 
@@ -100,8 +103,8 @@ class Rows:
         self._closed = True
         if self._running is not None:
             self._running.close()
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
         self._stages.features.close()
 
     def _start(self) -> Running:
@@ -110,7 +113,10 @@ class Rows:
         if first is None or first[1] == self._structure.rows:
             return self._read()
         threads = min(os.cpu_count() or 1, MAX_THREADS)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
+        self._pools = (
+            ThreadPoolExecutor(max(threads - 1, 1), thread_name_prefix="decode"),
+            ThreadPoolExecutor(threads, thread_name_prefix="check"),
+        )
         return Ahead(self._read(), READY_BATCHES)
 
     def _spans(self) -> Iterator[tuple[int, int]]:
@@ -135,7 +141,7 @@ class Rows:
         live = rows[:, 0] != DELETED
         plain = None
         if self._stages.by_bytes:
-            plain = self._begin(self._stages.geometries.prepare, block, live)
+            plain = self._begin(_DECODE, self._stages.geometries.prepare, block, live)
         return _Found(span[1], rows, block, live, plain)
 
     def _taken(self, found: _Found) -> _Taken:
@@ -158,7 +164,7 @@ class Rows:
         altered, verdict = stages.transformation is not None, None
         if stages.validation:
             as_taken = None if altered else origin
-            verdict = self._begin(stages.validation.inspect, column, as_taken)
+            verdict = self._begin(_CHECK, stages.validation.inspect, column, as_taken)
         return _Taken(block.start, found.rows, live, kept, column, origin.tally, altered, verdict)
 
     def _features(self, found: _Found) -> AbstractContextManager[NextFeature]:
@@ -189,11 +195,13 @@ class Rows:
             let_go(content)
         return batch
 
-    def _begin(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+    def _begin(
+        self, pool: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> Callable[[], R]:
         """Let another thread do something, if there is one; return what gives the result."""
-        if self._pool is None:
-            return partial(work, *args, **kwargs)
-        return self._pool.submit(work, *args, **kwargs).result
+        if not self._pools:
+            return cache(partial(work, *args, **kwargs))
+        return self._pools[pool].submit(work, *args, **kwargs).result
 
 
 class _NoFeatures:

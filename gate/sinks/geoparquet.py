@@ -26,7 +26,7 @@ from gate.sinks.port import Table
 VERSION = "1.1.0"
 
 ROW_GROUP_ROWS = 1 << 16
-ROW_GROUP_BYTES = 16 << 20
+ROW_GROUP_BYTES = 10 << 20
 # Of coordinates, level 3 takes twice the time of level 1 and saves a tenth of the bytes.
 _ZSTD_LEVEL, _ZSTD_GEOMETRY_LEVEL = 3, 1
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")

@@ -26,7 +26,7 @@ _HEAD_BYTES, _COUNT_BYTES = 5, 4
 # Heads and rings of one row that are followed; rows with more are few.
 STEP_LIMIT = 128
 
-_RUNS, _AXIS = gather.Scratch(), gather.Scratch()
+_AXIS = gather.Scratch()
 
 
 def extents(column: pa.BinaryArray) -> tuple[tuple[Floats, Floats], Mask]:
@@ -142,7 +142,7 @@ def _rings(
         begins, first = at[running] + _COUNT_BYTES, gather.starts_of(lengths)
         if (lengths < 0).any() or (begins + item_bytes * lengths > len(content)).any():
             raise IndexError("a run beyond the end")
-        picked = gather.picked_runs(content, begins, first, item_bytes, _RUNS)
+        picked = gather.picked_runs(content, begins, first, item_bytes)
         found.fold(rows[index[running]], first, picked.view("<f8").reshape(-1, _axes(code)))
         at[running] = begins + item_bytes * lengths
         runs[running] -= 1

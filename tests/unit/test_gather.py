@@ -38,43 +38,78 @@ def test_scratch_does_not_keep_much() -> None:
     assert np.shares_memory(small, scratch.floats(9))
 
 
-@pytest.mark.parametrize("length", [2, gather.LONG_RUN])
-@pytest.mark.parametrize("scratch", [None, Scratch()])
-def test_runs_are_picked_whatever_their_length(length: int, scratch: Scratch | None) -> None:
-    """Runs that begin anywhere follow each other in what is picked, in scratch or not."""
-    values = np.arange(4.0 * length)
-    content = np.concatenate([np.zeros(3, np.uint8), values.view(np.uint8)])
-    first = gather.starts_of(np.array([length, length]))
-    offsets = 3 + 8 * np.array([2 * length, 0])
-    picked = gather.picked_runs(content, offsets, first, 8, scratch).view("<f8")
-    expected = np.concatenate([values[2 * length : 3 * length], values[:length]])
-    assert picked.tolist() == expected.tolist()
+VALUES = np.arange(24.0)
+CONTENT = np.concatenate([np.zeros(3, np.uint8), VALUES.view(np.uint8), np.zeros(2, np.uint8)])
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [(0, 3), (4, 6), (20, 24)],
+        [(0, 4), (4, 8), (8, 24)],
+        [(20, 24), (0, 3), (4, 6)],
+        [(4, 9), (4, 9), (0, 6)],
+        [(5, 5), (7, 9), (9, 9)],
+        [(0, 24)],
+        [(3, 3)],
+        [],
+    ],
+    ids=["apart", "adjoining", "out of order", "sharing", "empty", "all", "one empty", "none"],
+)
+def test_runs_are_picked_wherever_they_begin(runs: list[tuple[int, int]]) -> None:
+    """Runs follow each other in what is picked, in the order in which they are asked for."""
+    starts = np.array([start for start, _ in runs], np.int64)
+    first = gather.starts_of(np.array([stop - start for start, stop in runs], np.int64))
+    picked = gather.picked_runs(CONTENT, 3 + 8 * starts, first, 8).view("<f8")
+    assert picked.tolist() == [float(value) for run in runs for value in range(*run)]
 
 
 @pytest.mark.parametrize("item_floats", [2, 3])
-@pytest.mark.parametrize("stretch_items", [1, 130, 1 << 15])
-@pytest.mark.parametrize("lengths", [[2, 3, 5], [gather.LONG_RUN, 2 * gather.LONG_RUN, 60]])
-@pytest.mark.parametrize("backwards", [[False] * 3, [True] * 3, [True, False, True]])
-def test_runs_are_put_where_and_how_they_are_told(
-    monkeypatch: pytest.MonkeyPatch,
-    item_floats: int,
-    stretch_items: int,
-    lengths: list[int],
-    backwards: list[bool],
+@pytest.mark.parametrize("order", [None, [2, 0, 1]])
+@pytest.mark.parametrize("backwards", [None, [False] * 3, [True] * 3, [True, False, True]])
+def test_heads_and_runs_take_turns(
+    item_floats: int, order: list[int] | None, backwards: list[bool] | None
 ) -> None:
-    """Each run lands at its offset, turned or not, however many are dealt with at a time."""
-    monkeypatch.setattr(gather, "STRETCH_ITEMS", stretch_items)
-    first = gather.starts_of(np.array(lengths))
+    """Each head is followed by its run, turned or not, and each end is where its run ends."""
+    first = np.array([0, 2, 7, 8])
     positions = np.arange(float(item_floats * first[-1])).reshape(-1, item_floats)
     items = positions.view(np.dtype((np.void, 8 * item_floats))).reshape(-1)
-    content = np.full(items.nbytes + 5 * 3, 255, np.uint8)
-    offsets = 5 + first[:-1] * items.itemsize + 5 * np.arange(3)
-    gather.put_runs(content, offsets, first, items, np.array(backwards))
-    pieces = []
-    for index, back in enumerate(backwards):
-        run = positions[first[index] : first[index + 1]]
-        pieces += [b"\xff" * 5, (run[::-1] if back else run).tobytes()]
-    assert content.tobytes() == b"".join(pieces)
+    heads = np.frombuffer(b"abbccc", np.uint8)
+    content, ends = gather.interleaved(
+        heads,
+        np.array([1, 3, 6]),
+        items,
+        first,
+        None if order is None else np.array(order),
+        None if backwards is None else np.array(backwards),
+    )
+    expected, expected_ends = b"", []
+    for head, run in zip((b"a", b"bb", b"ccc"), order or range(3), strict=True):
+        part = positions[first[run] : first[run + 1]]
+        turned = backwards is not None and backwards[run]
+        expected += head + (part[::-1] if turned else part).tobytes()
+        expected_ends.append(len(expected))
+    assert content.tobytes() == expected
+    assert ends.tolist() == expected_ends
+
+
+def test_nothing_takes_turns_with_nothing() -> None:
+    """No heads and no runs make no bytes."""
+    nothing = np.empty(0, np.int64)
+    items = np.empty(0, np.dtype((np.void, 16)))
+    content, ends = gather.interleaved(
+        np.empty(0, np.uint8), nothing, items, np.zeros(1, np.int64), backwards=nothing > 0
+    )
+    assert content.size == ends.size == 0
+
+
+def test_room_can_be_written_to() -> None:
+    """Fresh bytes are as many as were asked for, and may be none."""
+    for size in (0, 1, 5 << 20):
+        content = gather.room(size)
+        content[:] = 7
+        assert content.size == size
+        assert content.all()
 
 
 def test_stretches_hold_all_runs_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
