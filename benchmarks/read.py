@@ -6,10 +6,9 @@ Every measurement is a process of its own, which reads a layer of a few rows
 first, so that everything is imported; then time and memory count. The
 contestants take turns, and the median of several rounds is shown. Memory is the
 peak of the process above what it had by then; what decodes to Arrow holds the
-whole table in the end, what writes a file does not. A virtual machine gives memory
-that nobody has used for some seconds back to its host, and fetches it at several
-times the cost: right before each measurement another process takes and frees some,
-so that it costs all contestants the same. CPU is what all threads and
+whole table in the end, what writes a file does not. Right before each measurement
+another process fetches memory from the host, so that it costs all contestants the
+same (`benchmarks.warm`). CPU is what all threads and
 children have used: it hardly changes where other programs are running, while
 seconds and their ratios are those of a machine with two cores to spare.
 `--quick` takes small layers: it shows that the benchmark runs, and its numbers
@@ -30,12 +29,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import layers
+from benchmarks.warm import warm_memory
 
 ROUNDS = 5
 FEW = "-few"
 ZSTD_LEVEL = 3
 MEMORY_GOAL_MB = 150
-WARMED_BYTES = 1200 << 20
 
 
 def main() -> int:
@@ -187,8 +186,7 @@ def _measured(work: Work, source: Path, target: Path) -> tuple[float, float, flo
     """Return seconds, CPU seconds, and peak memory in MB above what the process had before."""
     work(source.with_name(f"{source.name}{FEW}"), target)
     target.unlink(missing_ok=True)
-    fetched = f"import numpy; numpy.empty({WARMED_BYTES}, 'u1')[::4096] = 0"
-    subprocess.run([sys.executable, "-c", fetched], check=True)
+    warm_memory()
     before = _peak_now_mb()
     started, used = time.perf_counter(), sum(os.times()[:4])
     counted = work(source, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from gate.shapefile.findings import Findings
 from gate.shapefile.geometry import Geometries
 from gate.shapefile.headers import check
 from gate.shapefile.plain import Plain
+from gate.shapefile.records import Block, Records
 from gate.shapefile.rings import RING_LIMIT
 from tests.reading import read
 from tests.shapefiles import (
@@ -174,8 +176,8 @@ def test_the_facts_are_those_of_the_plain_rows(tmp_path: Path) -> None:
     assert decoded([null(), polygon(square(0, 0)[:-1])], tmp_path).type == ""
 
 
-def test_long_and_short_runs_are_copied_alike(tmp_path: Path) -> None:
-    """Rings of many positions take another way through memory and come out the same."""
+def test_long_and_short_rings_stand_side_by_side(tmp_path: Path) -> None:
+    """Rings of many positions and of few come out as they are, each in its place."""
     angles = np.linspace(0, 2 * math.pi, 400, endpoint=False)
     ring = [(math.cos(angle) * 9, math.sin(angle) * 9) for angle in angles]
     ring.append(ring[0])
@@ -185,6 +187,26 @@ def test_long_and_short_runs_are_copied_alike(tmp_path: Path) -> None:
         geometries = shapely.from_wkb(found.wkb.to_pylist())
         assert shapely.get_coordinates(geometries[0]).tolist() == [list(each) for each in ring]
         assert all(geometry.exterior.is_ccw for geometry in geometries)
+
+
+@pytest.mark.parametrize("batch_bytes", [1 << 20, 200])
+def test_the_geometry_of_a_batch_is_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
+) -> None:
+    """A layer of one batch, which no other thread reads ahead, takes no more work than another."""
+    calls: list[int] = []
+    decode = plain.decode
+
+    def counting(records: Records, block: Block, *args: Any, **how: Any) -> Plain:
+        calls.append(block.start)
+        return decode(records, block, *args, **how)
+
+    monkeypatch.setattr(plain, "decode", counting)
+    reading = read(
+        layer([polygon(square(n, 0)) for n in range(3)]), tmp_path, batch_bytes=batch_bytes
+    )
+    assert len(reading.geometries) == 3
+    assert sorted(calls) == ([0] if batch_bytes > 200 else [0, 1, 2])
 
 
 def test_the_reader_asks_fiona_for_the_odd_rows_only(
