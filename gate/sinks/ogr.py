@@ -263,8 +263,10 @@ def _placed(column: pa.Array) -> NDArray[np.bool_]:
 def _multi(column: pa.Array) -> pa.Array:
     """Return a WKB column in which points, lines and polygons are the multi types of one part."""
     heads = pc.binary_slice(column, 0, _HEADER_BYTES)
-    for head in heads.unique().drop_null().to_pylist():
+    kinds = heads.unique().drop_null().to_pylist()
+    for head in kinds:
         if wrapped := _WRAPPED.get(head):
             single = pc.binary_join_element_wise(wrapped, column, b"")
-            column = pc.if_else(pc.equal(heads, head), single, column)
+            alone = len(kinds) == 1
+            column = single if alone else pc.if_else(pc.equal(heads, head), single, column)
     return column
