@@ -104,7 +104,7 @@ class Geometries:
 
     With `by_bytes`, plain rows are decoded from their bytes, and the features of
     the others alone are asked for: `next_feature` must then be `Selective`.
-    Whoever does without the rings of polygons saves time by not having them kept.
+    Whoever does without the rings of polygons saves memory by not having them kept.
 
     Where any record has several parts, lines and polygons become their multi
     types throughout, so that the layer has one type; points never do.

@@ -46,7 +46,7 @@ CHECKED_BATCHES = 1
 READY_BATCHES = 1
 MAX_THREADS = 4
 # What decodes leaves a core to the thread that reads values: threads that hold each
-# other up make long rings a tenth dearer. The check of polygons does not need Python.
+# other up make long rings a tenth dearer. The check is GEOS's, which holds up nobody.
 _DECODE, _CHECK = range(2)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gate import gather
-from gate.gather import SCRATCH_LIMIT_BYTES, Floats, Scratch
+from gate.gather import SCRATCH_LIMIT_BYTES, Bytes, Floats, Integers, Scratch
 
 
 def test_scratch_is_the_same_memory_again() -> None:
@@ -56,8 +56,20 @@ CONTENT = np.concatenate([np.zeros(3, np.uint8), VALUES.view(np.uint8), np.zeros
     ],
     ids=["apart", "adjoining", "out of order", "sharing", "empty", "all", "one empty", "none"],
 )
-def test_runs_are_picked_wherever_they_begin(runs: list[tuple[int, int]]) -> None:
-    """Runs follow each other in what is picked, in the order in which they are asked for."""
+def test_runs_are_picked_wherever_they_begin(
+    monkeypatch: pytest.MonkeyPatch, runs: list[tuple[int, int]]
+) -> None:
+    """Runs follow each other in what is picked, in the order in which they are asked for.
+
+    Arrow is shown no column whose values would end before they begin.
+    """
+    taken = gather._taken
+
+    def watched(content: Bytes, bounds: Integers, wanted: Integers) -> tuple[Bytes, Integers]:
+        assert (np.diff(bounds) >= 0).all()
+        return taken(content, bounds, wanted)
+
+    monkeypatch.setattr(gather, "_taken", watched)
     starts = np.array([start for start, _ in runs], np.int64)
     first = gather.starts_of(np.array([stop - start for start, stop in runs], np.int64))
     picked = gather.picked_runs(CONTENT, 3 + 8 * starts, first, 8).view("<f8")

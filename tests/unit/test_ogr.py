@@ -184,6 +184,29 @@ def test_rows_that_were_indexed_first_keep_their_values(tmp_path: Path) -> None:
     assert rows(mixed)[::2] == rows(plain)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["POLYGON ((0 0, 1 0, 1 1, 0 0))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))", None],
+        ["POLYGON ((0 0, 1 0, 1 1, 0 0))", None],
+        ["MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"] * 2,
+        ["LINESTRING (0 0, 1 1)", "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3))"],
+        ["LINESTRING Z (0 0 5, 1 1 6)", None, "MULTILINESTRING Z ((0 0 5, 1 1 6))"],
+        [None],
+    ],
+)
+def test_single_shapes_become_the_only_part_of_multi_types(texts: list[str | None]) -> None:
+    """Of a column, single shapes are wrapped, multi types and nulls are left as they are."""
+    found = ogr._multi(pa.array(wkb(*texts), pa.binary())).to_pylist()
+    for text, value in zip(texts, found, strict=True):
+        if text is None:
+            assert value is None
+            continue
+        shape, parts = shapely.from_wkb(value), shapely.get_parts(shapely.from_wkt(text))
+        assert shape.geom_type.startswith("Multi")
+        assert [part.wkt for part in shapely.get_parts(shape)] == [part.wkt for part in parts]
+
+
 @BOTH
 def test_integers_text_and_logicals_keep_type_and_value(form: Format, tmp_path: Path) -> None:
     """Cases 25, 26: 64-bit integers are exact, logicals are logicals, nulls are nulls."""

@@ -139,6 +139,22 @@ def test_what_is_not_certain_is_left_to_fiona(shape: Shape, tmp_path: Path) -> N
         assert decoded([good, shape, good], tmp_path).rows.tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize("rings", [1, 2])
+@pytest.mark.parametrize("first", [-1, 1])
+def test_a_part_that_does_not_begin_at_the_first_position_is_not_certain(
+    tmp_path: Path, rings: int, first: int
+) -> None:
+    """What lies before the first part would be lost, so the record is left to Fiona."""
+    bundle = layer([polygon(*[square(3 * number, 0) for number in range(rings)])] * 2)
+    content = bytearray(bundle[".shp"])
+    content[100 + 52 : 100 + 56] = first.to_bytes(4, "little", signed=True)
+    files = map_files(write({**bundle, ".shp": bytes(content)}, tmp_path), "a")
+    records = check(files, Findings()).records
+    found = plain.decode(records, records.block(0, 2), np.ones(2, np.bool_), multi=False)
+    assert found.rows.tolist() == [False, True]
+    assert len(found.wkb) == 1
+
+
 def test_rings_that_are_not_kept_leave_the_geometry_as_it_is(tmp_path: Path) -> None:
     """What is decoded does not lie in memory that the next block is decoded in."""
     for corners in (5, 200):
