@@ -93,10 +93,14 @@ def room(size: int) -> Bytes:
 def picked_runs(content: Bytes, offsets: Integers, first: Integers, item_bytes: int) -> Bytes:
     """Return runs of items, one after the other; run i has the items `first[i]` to `first[i+1]`.
 
-    Each run begins at its byte offset in `content`.
+    Each run begins at its byte offset in `content`. Raises `IndexError` for one that
+    does not lie in there.
     """
     ends = offsets + np.diff(first) * item_bytes
-    order, places = None, np.arange(len(offsets))
+    # Arrow does not look whether there are such bytes.
+    if ((offsets < 0) | (ends < offsets) | (ends > content.size)).any():
+        raise IndexError("a run beyond the bytes")
+    places = np.arange(len(offsets))
     if (offsets[1:] < ends[:-1]).any():
         order = np.argsort(offsets, kind="stable")
         places[order] = np.arange(len(offsets))

@@ -76,6 +76,18 @@ def test_runs_are_picked_wherever_they_begin(
     assert picked.tolist() == [float(value) for run in runs for value in range(*run)]
 
 
+@pytest.mark.parametrize(
+    ("offsets", "lengths"),
+    [([-8, 3], [1, 1]), ([3, len(CONTENT) - 7], [1, 1]), ([3, 11], [25, 1]), ([11, 3], [1, -1])],
+    ids=["before", "after", "too long", "negative"],
+)
+def test_runs_beyond_the_bytes_are_refused(offsets: list[int], lengths: list[int]) -> None:
+    """Nothing outside the bytes is read, whatever an offset or a length says."""
+    first = gather.starts_of(np.array(lengths, np.int64))
+    with pytest.raises(IndexError, match="beyond"):
+        gather.picked_runs(CONTENT, np.array(offsets, np.int64), first, 8)
+
+
 @pytest.mark.parametrize("item_floats", [2, 3])
 @pytest.mark.parametrize("order", [None, [2, 0, 1]])
 @pytest.mark.parametrize("backwards", [None, [False] * 3, [True] * 3, [True, False, True]])
