@@ -93,9 +93,6 @@ def parts_of(
 def _part_table(block: Block, rows: Mask, least: int) -> tuple[Mask, Integers, Integers]:
     """Return which records have parts in order, and of each part its record and length."""
     offsets, counts, points = block.offset_bytes[rows], block.parts[rows], block.points[rows]
-    if (counts == 1).all():
-        starts = gather.integers(block.content, offsets + _PARTS_PLACE)
-        return (starts == 0) & (points >= least), np.arange(len(counts)), points
     record = np.repeat(np.arange(len(counts)), counts)
     begins = gather.starts_of(counts)
     within = np.arange(len(record)) - begins[record]

@@ -11,7 +11,7 @@ Layout of WKB: OGC 06-103r4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -165,8 +165,8 @@ class _Frame:
     """What stands before the positions of each part, the parts in the order of their output.
 
     `record` is the record of each part, `heads` belong to those parts that
-    `is_headed` tells (of the only part of a record, always), and `counts`, if
-    there are any, stand right before the positions.
+    `is_headed` tells, and `counts`, if there are any, stand right before the
+    positions.
     """
 
     def __init__(
@@ -187,14 +187,12 @@ class _Frame:
 
         `multi` is the code of the type around the parts of one record, 0 for none.
         """
-        if len(self._begins) == len(self._record):
-            return self._alike(multi)
         count_bytes = 0 if self._counts is None else _COUNT.itemsize
         sizes = np.where(self._is_headed, _COUNTED.itemsize, 0) + count_bytes
         if multi:
             sizes[self._begins] += _COUNTED.itemsize
         ends = np.cumsum(sizes)
-        content = np.empty(int(ends[-1]), np.uint8)
+        content = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         if multi:
             headed = np.bincount(self._record[self._is_headed], minlength=len(self._begins))
             gather.put(content, (ends - sizes)[self._begins], _counted(multi, headed))
@@ -202,20 +200,6 @@ class _Frame:
         if self._counts is not None:
             gather.put(content, ends - count_bytes, self._counts.astype(_COUNT))
         return content, ends
-
-    def _alike(self, multi: int) -> tuple[Bytes, Integers]:
-        """Do the same for records of one part each."""
-        fields: dict[str, np.dtype[Any]] = {"multi": _COUNTED} if multi else {}
-        fields["head"] = _COUNTED
-        if self._counts is not None:
-            fields["count"] = _COUNT
-        content = np.empty(len(self._record), np.dtype(list(fields.items())))
-        if multi:
-            content["multi"] = _counted(multi, 1)
-        content["head"] = self._heads
-        if self._counts is not None:
-            content["count"] = self._counts
-        return content.view(np.uint8), np.arange(1, len(content) + 1) * content.itemsize
 
     def starts(self, ends: Integers) -> Integers:
         """Return where each record starts, and where the last one ends, if parts end so."""
@@ -259,8 +243,8 @@ def _position_bytes(parts: Parts) -> int:
     return 8 * int(parts.positions.shape[1])
 
 
-def _counted(code: int, counts: Integers | int) -> npt.NDArray[np.void]:
-    heads = np.empty(np.shape(counts), _COUNTED)
+def _counted(code: int, counts: Integers) -> npt.NDArray[np.void]:
+    heads = np.empty(len(counts), _COUNTED)
     heads["order"], heads["code"], heads["count"] = 1, code, counts
     return heads
 

@@ -54,8 +54,7 @@ from gate.sinks.port import GEOMETRY_TYPE
 GEOMETRY = "geometry"
 REJECTS = "rejects.ndjson"
 
-
-# A little over 4 MiB, from where on numpy asks for huge pages.
+# Smaller batches pay for every step of Python, larger ones in memory.
 BATCH_BYTES = 17 << 18
 
 

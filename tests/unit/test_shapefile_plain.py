@@ -225,6 +225,13 @@ def test_the_geometry_of_a_batch_is_decoded_once(
     assert sorted(calls) == ([0] if batch_bytes > 200 else [0, 1, 2])
 
 
+def test_one_core_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no core can be left to the thread that reads values, several batches are read too."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    shapes = [polygon(square(number, 0)) for number in range(3)]
+    assert len(read(layer(shapes), tmp_path, batch_bytes=200).geometries) == 3
+
+
 def test_the_reader_asks_fiona_for_the_odd_rows_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
